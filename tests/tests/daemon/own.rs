@@ -13,25 +13,25 @@ pub const TESTS: &[Test] = &[
     (
         "a_user_without_rights_has_own_programs_seen_and_their_files_fetched",
         ALL,
-        &[Need::Root, Need::Nobody],
+        &[Need::Fanotify, Need::Nobody],
         a_user_without_rights_has_own_programs_seen_and_their_files_fetched,
     ),
     (
         "programs_outlive_a_daemon_that_is_killed",
         ALL,
-        &[Need::Root, Need::Nobody],
+        &[Need::Fanotify, Need::Nobody],
         programs_outlive_a_daemon_that_is_killed,
     ),
     (
         "what_a_full_ring_has_no_room_for_is_counted",
         ALL,
-        &[Need::Root, Need::Nobody, Need::Command("python3")],
+        &[Need::Fanotify, Need::Nobody, Need::Command("python3")],
         what_a_full_ring_has_no_room_for_is_counted,
     ),
     (
         "a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own",
         ALL,
-        &[Need::Root, Need::Nobody],
+        &[Need::Fanotify, Need::Nobody],
         a_run_in_a_shell_that_reports_to_a_daemon_has_a_ring_of_its_own,
     ),
 ];

@@ -15,19 +15,19 @@ pub const TESTS: &[Test] = &[
     (
         "a_user_is_told_of_own_programs_and_files_alone",
         QUICK,
-        &[Need::Root, Need::Nobody],
+        &[Need::Fanotify, Need::Nobody],
         a_user_is_told_of_own_programs_and_files_alone,
     ),
     (
         "a_socket_of_somebody_else_is_not_believed",
         QUICK,
-        &[Need::Root],
+        &[Need::Fanotify],
         a_socket_of_somebody_else_is_not_believed,
     ),
     (
         "hostile_names_break_neither_lines_nor_terminals",
         ALL,
-        &[Need::Root],
+        &[Need::Fanotify],
         hostile_names_break_neither_lines_nor_terminals,
     ),
 ];

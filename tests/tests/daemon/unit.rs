@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use foreread_tests::{Need, eventually, foreread, root, text};
 use serde_json::Value;
 
-use super::{Place, Running};
 use foreread_tests::suite::{ALL, QUICK, Test};
+
+use super::{Place, Running};
 
 pub const TESTS: &[Test] = &[
     ("the_unit_is_hardened", ALL, &[], the_unit_is_hardened),
@@ -21,18 +22,19 @@ pub const TESTS: &[Test] = &[
     (
         "the_rights_that_the_unit_leaves_are_enough",
         QUICK,
-        &[Need::Root, Need::Command("setpriv")],
+        &[Need::Fanotify, Need::Command("setpriv")],
         the_rights_that_the_unit_leaves_are_enough,
     ),
     (
         "systemd_is_told_that_it_is_ready",
         ALL,
-        &[Need::Root],
+        &[Need::Fanotify],
         systemd_is_told_that_it_is_ready,
     ),
     (
         "rights_that_are_not_needed_are_given_up",
-        &[Need::Root],
+        QUICK,
+        &[Need::Fanotify],
         rights_that_are_not_needed_are_given_up,
     ),
 ];
