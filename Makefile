@@ -114,9 +114,9 @@ test-all:
 test-rust: build
 	$(CARGO) test --release --no-fail-fast
 
-# The whole-program tests that are not in the quick ring.
+# The whole-program tests that are not in the quick ring, and the C programs linked in other ways.
 test-programs: build
-	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast -p foreread-tests --test programs
+	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast -p foreread-tests -p foreread-capi --test programs
 
 # What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
 test-loom:

@@ -270,9 +270,6 @@ fn index_scan() {
     assert!(lab.plain(&["sqlite3", "db", make]).status.success());
     let query = "select count(*), sum(k * length(pad)) from t indexed by by_k where k > 100";
     let second = twice(&lab, &["db"], &["sqlite3", "db", query]);
-    let size = std::fs::metadata(lab.path("db"))
-        .expect("the database")
-        .len();
     check_fetched(&second);
 }
 

@@ -24,20 +24,25 @@ const SAME_WITHOUT: [(&str, &str); 2] = [
     ),
 ];
 
+/// What `make test` links, and what `make test-all` does besides.
+const QUICK_LINKS: &[Link] = &[Link::Shared, Link::Preload];
+const OTHER_LINKS: &[Link] = &[Link::Archive, Link::Sanitized];
+
 fn main() {
     let mut arguments = Arguments::from_args();
     // The programs have timers and crowds of threads of their own.
     arguments.test_threads.get_or_insert(1);
     let sanitized = Link::Sanitized.missing();
     let mut trials = Vec::new();
+    let links = links(&arguments);
     for &name in PROGRAMS {
-        for link in Link::ALL {
+        for &link in links {
             let title = format!("{name}, {}", link.title());
             let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
             trials.push(trial(title, missing, move || program::run(name, link)));
         }
     }
-    for link in Link::ALL {
+    for &link in links {
         let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
         for (name, what) in SAME_WITHOUT {
             let title = format!("{what} with the library and without, {}", link.title());
@@ -46,6 +51,9 @@ fn main() {
             }));
         }
     }
+    if links == OTHER_LINKS {
+        libtest_mimic::run(&arguments, trials).exit();
+    }
     let title = "the examples do the same work with foreread and without".to_owned();
     trials.push(trial(title, None, program::examples));
     let more = headers::tests().into_iter().chain(installed::tests());
@@ -53,6 +61,17 @@ fn main() {
         trials.push(trial(title.to_owned(), missing, test));
     }
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The ways to link of the ring that the environment names, as for the whole programs (`tests/src/suite.rs`).
+fn links(arguments: &Arguments) -> &'static [Link] {
+    let ring = std::env::var("FOREREAD_RING").unwrap_or_default();
+    match ring.as_str() {
+        _ if arguments.filter.is_some() => &Link::ALL,
+        "every" => &Link::ALL,
+        "rest" => OTHER_LINKS,
+        _ => QUICK_LINKS,
+    }
 }
 
 fn trial(

@@ -21,7 +21,8 @@ fn accesses_added_to_the_last_come_out_each_by_itself() {
     let mut ring = ring();
     let mut writer = writer(&ring, own_pid(), 1);
     let who = (1, kind::READ);
-    let slot = encode::access(who.0, who.1, now(), TOOK, 4096, 10);
+    // All six have ended: none is handed out as if it began after now.
+    let slot = encode::access(who.0, who.1, now() - 10 * TOOK, TOOK, 4096, 10);
     writer.push_access(ring.shared(), &slot).expect("room");
     // In its slot, in one more, and in that; then in a second one.
     let expected = [4096, 4106, 7, 17, 4096, 4106];
