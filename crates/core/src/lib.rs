@@ -20,6 +20,8 @@ mod pages;
 mod session;
 mod wants;
 
+use std::collections::BTreeMap;
+
 use foreread_plan::{FileId, FileMeta};
 
 pub use fetch::Difference;
@@ -30,4 +32,10 @@ pub use wants::Trace;
 pub trait Files: Send + Sync + 'static {
     /// A file as the record has it.
     fn file(&self, file: FileId) -> Option<&FileMeta>;
+}
+
+impl Files for BTreeMap<FileId, FileMeta> {
+    fn file(&self, file: FileId) -> Option<&FileMeta> {
+        self.get(&file)
+    }
 }

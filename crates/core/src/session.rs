@@ -259,14 +259,6 @@ mod tests {
         }
     }
 
-    struct Table(BTreeMap<FileId, FileMeta>);
-
-    impl Files for Table {
-        fn file(&self, file: FileId) -> Option<&FileMeta> {
-            self.0.get(&file)
-        }
-    }
-
     /// A file that is not in memory, on a real file system, and a file that is not there.
     fn lab() -> (TempDir, Arc<dyn Files>) {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
@@ -288,7 +280,7 @@ mod tests {
             (FileId(1), meta(Path::new("/none/here"))),
         ];
         cache::evict(File::open(&path).unwrap()).unwrap();
-        (folder, Arc::new(Table(files.into_iter().collect())))
+        (folder, Arc::new(BTreeMap::from(files)))
     }
 
     fn read(file: u32, page: u64) -> Access {

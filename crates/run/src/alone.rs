@@ -9,7 +9,7 @@ use foreread_plan::format::Record;
 
 use super::RunArgs;
 use super::observer::Choice;
-use super::served::Plan;
+use super::served::not_worth;
 
 /// Why foreread did nothing, in words.
 pub(super) const WHY: &str = "all of it was in memory already";
@@ -29,13 +29,10 @@ pub(super) fn is_in_memory(args: &RunArgs) -> bool {
         return false;
     };
     let handle = outline.handle();
-    let Ok(plan) = Plan::of(&found, Record::Outlined(Box::new(outline))) else {
+    let record = Record::Outlined(Box::new(outline));
+    // What differs from the record is said at the end of a run that is accompanied.
+    if not_worth(&found, &record).is_none_or(|look| !look.differences.is_empty()) {
         return false;
-    };
-    match plan.pays() {
-        // What differs is said at the end of a run that is accompanied.
-        Err(look) if look.differences.is_empty() => {}
-        _ => return false,
     }
     foreread_store::mark_used(handle.file());
     true

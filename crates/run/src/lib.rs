@@ -300,7 +300,14 @@ fn help(
     let args = &args.of_this_rank();
     let known = Known::of(args, &mut account, link);
     account.rank = known.identity.rank;
-    let mut observed = observing(args, &known.identity, ring, began, &mut account, link);
+    let mut plan = known.plan(args, &mut account, link);
+    // A plan that is in memory: the program runs as without foreread, and nobody observes it.
+    let look = plan.known.as_ref().filter(|_| account.rank.is_none());
+    let look = look.and_then(|(found, record)| served::not_worth(found, record));
+    let mut observed = match look {
+        Some(_) => None,
+        None => observing(args, &plan.identity, ring, began, &mut account, link),
+    };
     for library in observed.iter().flat_map(Observing::libraries) {
         own::announce(library);
         link.library(library);
@@ -309,24 +316,25 @@ fn help(
     let collective = account
         .note(cache::collective(segment, libraries))
         .flatten();
-    let mut plan = known.plan(args, &mut account, link);
-    let known = plan.known.take().filter(|_| observed.is_some());
+    let is_wanted = observed.is_some() || look.is_some();
     let mut used = None;
-    let (mut opened, mut served) = (None, None);
-    if let Some((found, record)) = known {
+    let (mut opened, mut served, mut left_alone) = (None, None, None);
+    if let Some((found, record)) = plan.known.take().filter(|_| is_wanted) {
         let path = found.path.display();
         link.doing(&format!(
             "opening the files that the record {path} begins with"
         ));
         used = Some(record.handle());
+        account.baseline = record.summary().cloned();
         let is_alone = account.rank.is_none() && collective.is_none();
         let by_plan = match is_alone {
             true => served::Plan::of(&found, record),
             false => Err(record),
         };
-        match by_plan {
-            Ok(plan) => served = Some(plan),
-            Err(record) => {
+        match (by_plan, look) {
+            (Ok(plan), Some(look)) => left_alone = Some(plan.left_alone(look)),
+            (Ok(plan), None) => served = Some(plan),
+            (Err(record), _) => {
                 opened = Some(Opened::new(
                     record,
                     &found,
@@ -340,14 +348,6 @@ fn help(
     let planned = served.as_ref().map(|one| &one.recorded);
     let recorded = opened.as_ref().map(|one| &one.recorded).or(planned);
     let files = Files::new(recorded.map(Arc::clone).unwrap_or_default());
-    let summary = served.as_ref().map(|one| one.summary.clone());
-    account.baseline = summary.or_else(|| opened.as_ref().and_then(|one| one.summary.clone()));
-    let mut left_alone = None;
-    if let Some(Err(look)) = served.as_ref().map(served::Plan::pays) {
-        // It runs as without foreread.
-        left_alone = served.take().map(|plan| plan.left_alone(look));
-        observed = None;
-    }
     if let Some(observing) = &mut observed {
         if account.has_own_record()
             && let Observing::Library(library, _) = observing

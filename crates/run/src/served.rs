@@ -45,42 +45,43 @@ fn moves(recorded: &Summary) -> bool {
     waits.into_iter().flatten().any(|wait| wait >= head)
 }
 
+/// The foot of a record by which a program can be served.
+fn is_served<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
+    let summary = record.summary()?;
+    let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
+    let is_whole = !was_killed && summary.lost == 0 && matches!(record, Record::Outlined(_));
+    (found.exact && is_whole && !moves(summary)).then_some(summary)
+}
+
+/// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
+/// record is none by which a program can be served.
+pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
+    let summary = is_served(found, record)?;
+    let Record::Outlined(outline) = record else {
+        return None;
+    };
+    let look = Look::at(outline.sample(), &**outline.files());
+    (!look.pays(summary)).then_some(look)
+}
+
 /// A record by which a program can be served.
 pub(super) struct Plan {
     pub(super) recorded: Arc<Recorded>,
-    pub(super) summary: Summary,
     trouble: Trouble,
 }
 
 impl Plan {
     /// The plan of a record, or the record again where it is not of that kind.
     pub(super) fn of(found: &Found, record: Record) -> Result<Self, Record> {
-        let summary = record.summary().filter(|summary| {
-            let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
-            found.exact && !was_killed && summary.lost == 0 && !moves(summary)
-        });
-        match (summary.cloned(), &record) {
-            (Some(summary), Record::Outlined(_)) => {
-                let trouble = Trouble::default();
-                let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
-                Ok(Self {
-                    recorded: Arc::new(recorded),
-                    summary,
-                    trouble,
-                })
-            }
-            _ => Err(record),
+        if is_served(found, &record).is_none() {
+            return Err(record);
         }
-    }
-
-    /// Whether so much of it is missing from memory that fetching it pays; if not, what was seen of it.
-    pub(super) fn pays(&self) -> Result<(), Look> {
-        let outline = self.recorded.outline();
-        let look = outline.map(|outline| Look::at(outline.sample(), &*self.recorded));
-        match look {
-            Some(look) if !look.pays(&self.summary) => Err(look),
-            _ => Ok(()),
-        }
+        let trouble = Trouble::default();
+        let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
+        Ok(Self {
+            recorded: Arc::new(recorded),
+            trouble,
+        })
     }
 
     /// What the kernel is best told of the planned files.
