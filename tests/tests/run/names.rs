@@ -442,6 +442,8 @@ fn silent() {
     lines.insert(0, ("list", "mnt".into()));
     lines.insert(1, ("stat", silent));
     let lab = lab(lab_, &lines);
+    // Dropped before the lab, which is removed from the disk: nobody waits in it if this test fails.
+    let mount = mount;
     let outcome = lab.run(COMMAND);
     assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
     assert!(
