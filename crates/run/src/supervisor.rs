@@ -440,7 +440,7 @@ impl Supervisor {
             (Some(Rank { of: 1, .. }) | None, _) => None,
             (told, known) => told.filter(|_| told != known),
         };
-        let recorder = match (recorder, mistaken) {
+        let mut recorder = match (recorder, mistaken) {
             (Some(recorder), Some(Rank { rank, of })) => {
                 let launcher = account.rank.map_or_else(
                     || "its launcher has not told".to_owned(),
@@ -491,6 +491,17 @@ impl Supervisor {
                 None => {
                     let why = "the prefetch engine died, or a file system does not answer it";
                     account.say(format!("{why}; the program was not affected"));
+                }
+            }
+        }
+        if let Some(recorder) = &mut recorder {
+            // Those that were taken for what the record says.
+            for (id, met) in self.watch.files().all_met() {
+                if changed.contains(&met.path)
+                    && let Some(now) = self.watch.facts(&met.path)
+                {
+                    let written = met.written;
+                    recorder.file(id, &FileMeta { written, ..now });
                 }
             }
         }

@@ -361,7 +361,9 @@ fn not_recorded() {
     ] {
         lab.cold(&["data"]);
         let outcome = lab.run_with(options, &["cksum", "data"]);
-        assert_eq!((outcome.mode(), outcome.reason()), ("aside", reason));
+        // What it read before anybody looked is said as well.
+        assert_eq!(outcome.mode(), "aside");
+        assert!(outcome.reason().starts_with(reason), "{outcome:?}");
     }
     assert!(lab.records().is_empty());
 }
