@@ -15,7 +15,7 @@ use foreread_tests::suite::ALL;
 
 pub const TESTS: &[Test] = &[(
     "ranks_of_two_hosts_have_their_records_and_a_line_for_each_host",
-    ALL,
+    ALL.alone(),
     Needs::Hosts,
     two_hosts,
 )];
