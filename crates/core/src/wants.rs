@@ -24,7 +24,7 @@ pub trait Trace: Send {
     fn next(&mut self) -> Option<Access>;
 }
 
-/// Pages of one want, at most: 128 KiB, the kernel's own read-ahead window. Every device serves a request of that size as one.
+/// Pages of one want, at most: 128 KiB, Linux's default read-ahead window, which no hint is cut below.
 const JOINED: u64 = 32;
 /// Accesses that are taken together: few at first, so that the program's first reads are requested at once. A file that is opened and
 /// read within one batch is opened once, and small files that were made one after the other are requested together.
