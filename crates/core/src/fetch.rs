@@ -8,7 +8,7 @@
 //!
 //! Data flow: wants → [`Shared::next`] → [`Worker`] → hints; what came of them → [`State`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,6 +41,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// How long the end of a run waits for threads that may be stuck in a file system: a program's caller may notice longer waits.
 const PARTING: Duration = Duration::from_millis(50);
+
+/// Why nothing is fetched of a file whose pages do not stay in memory.
+const UNKEPT: &str = "its file system keeps no page that is read in memory";
 
 /// How a file differs from what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub(crate) struct State {
     pub(crate) names: Vec<(FileId, bool)>,
     pub(crate) differences: Vec<(FileId, Difference)>,
     pub(crate) devices: BTreeSet<u64>,
+    /// Whether devices keep what is read of them in memory, where that is known.
+    keeps: BTreeMap<u64, bool>,
 }
 
 /// What came of one want.
@@ -188,6 +193,31 @@ impl Shared {
         }
     }
 
+    /// Whether pages of a file stay in memory once they are read: so they do on a block device. Of another device that is found out
+    /// by reading the first page that is wanted of it. Direct I/O of a client in user space leaves nothing in memory.
+    fn is_kept(&self, id: FileId, open: &Open, page: u64, done: &mut Done) -> bool {
+        let dev = open.facts.dev;
+        if rustix::fs::major(dev) != 0 {
+            return true;
+        }
+        if let Some(known) = self.lock().keeps.get(&dev) {
+            return *known;
+        }
+        let one = page..page + 1;
+        let is_missing = || !missing(&open.fd, &open.facts, &one).is_empty();
+        let was_missing = is_missing();
+        if was_missing && rustix::io::pread(&open.fd, &mut [0], page * PAGE).is_err() {
+            // Tells nothing of other files.
+            return true;
+        }
+        let is_kept = !was_missing || !is_missing();
+        self.lock().keeps.insert(dev, is_kept);
+        if was_missing && is_kept {
+            done.issued.push((id, one));
+        }
+        is_kept
+    }
+
     /// Whether all wants have been seen to, whatever became of them.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.lock();
@@ -254,7 +284,7 @@ fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, Stat
 struct Worker {
     shared: Arc<Shared>,
     held: Held,
-    /// Files that were found to differ, or cannot be opened.
+    /// Files of which nothing is fetched, and it was said.
     met: FxHashSet<FileId>,
     /// How hints are given together; `None` before the first, and where the kernel offers no way.
     together: Option<Together>,
@@ -274,8 +304,6 @@ struct Held {
 struct Open {
     fd: OwnedFd,
     facts: FileFacts,
-    /// Whether what is read of it stays in memory, once that is known.
-    is_kept: Option<bool>,
 }
 
 impl Worker {
@@ -327,16 +355,20 @@ impl Worker {
                 let differs = difference(meta, &facts).map(|differs| (id, differs));
                 done.differences.extend(differs);
                 done.device = Some(facts.dev);
-                let is_kept = (rustix::fs::major(facts.dev) != 0).then_some(true);
-                Some(Open { fd, facts, is_kept })
+                Some(Open { fd, facts })
             }
             Err(why) => {
-                if self.met.insert(id) {
-                    let gone = Difference::Gone(why.to_string());
-                    done.differences.push((id, gone));
-                }
+                self.refuse(id, &why.to_string(), done);
                 None
             }
+        }
+    }
+
+    /// Says once why nothing is fetched of a file.
+    fn refuse(&mut self, id: FileId, why: &str, done: &mut Done) {
+        if self.met.insert(id) {
+            let gone = Difference::Gone(why.to_owned());
+            done.differences.push((id, gone));
         }
     }
 
@@ -350,7 +382,14 @@ impl Worker {
                 continue;
             };
             let end = pages.end.min(open.facts.size.div_ceil(PAGE));
-            let missing = missing(&open.fd, &open.facts, &(pages.start.min(end)..end));
+            if pages.start >= end {
+                continue;
+            }
+            if !self.shared.is_kept(id, &open, pages.start, done) {
+                self.refuse(id, UNKEPT, done);
+                continue;
+            }
+            let missing = missing(&open.fd, &open.facts, &(pages.start..end));
             if !missing.is_empty() {
                 parts.push((id, open, missing));
             }
@@ -398,29 +437,20 @@ impl Worker {
             self.held.open = None;
             self.held.open = self.open(id, done).map(|open| (id, open));
         }
-        let Some((_, open)) = &mut self.held.open else {
+        let Some((_, open)) = &self.held.open else {
             return;
         };
         let end = pages.end.min(open.facts.size.div_ceil(PAGE));
-        if pages.start >= end || open.is_kept == Some(false) {
+        if pages.start >= end {
+            return;
+        }
+        if !self.shared.is_kept(id, open, pages.start, done) {
+            self.refuse(id, UNKEPT, done);
             return;
         }
         for part in missing(&open.fd, &open.facts, &(pages.start..end)) {
             if cache::will_need(&open.fd, open.bytes(&part)).is_ok() {
                 done.issued.push((id, part));
-            }
-        }
-        if open.is_kept.is_none()
-            && let Some((_, first)) = done.issued.first()
-        {
-            // Direct I/O of a client in user space leaves nothing in memory.
-            let here = cache::stat(&open.fd, first.start * PAGE..(first.start + 1) * PAGE);
-            let is_kept = here.is_ok_and(|here| here.cached > 0);
-            open.is_kept = Some(is_kept);
-            if !is_kept {
-                done.issued.clear();
-                let why = "its file system keeps no page that is read in memory".to_owned();
-                done.differences.push((id, Difference::Gone(why)));
             }
         }
     }

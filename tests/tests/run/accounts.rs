@@ -18,37 +18,37 @@ use foreread_tests::suite::{ALL, Test};
 pub const TESTS: &[Test] = &[
     (
         "what_is_read_again_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         again,
     ),
     (
         "what_is_followed_and_not_recorded_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         only_followed,
     ),
     (
         "what_is_fetched_by_the_nearest_record_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         nearest,
     ),
     (
         "what_a_plan_tells_wrong_in_part_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         partly_changed,
     ),
     (
         "what_is_read_in_another_order_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         another_order,
     ),
     (
         "what_is_read_after_a_plan_was_given_up_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         given_up,
     ),
@@ -60,37 +60,37 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "what_threads_read_in_another_order_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         threads,
     ),
     (
         "what_processes_read_in_another_order_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         processes,
     ),
     (
         "what_is_read_through_a_mapping_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[Need::Root, Need::Fuse],
         mapped,
     ),
     (
         "what_is_read_by_another_name_of_its_file_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         another_name,
     ),
     (
         "what_is_evicted_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[Need::MemoryGroup],
         little_memory,
     ),
     (
         "what_is_foretold_the_first_time_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[],
         first_time,
     ),
@@ -151,7 +151,8 @@ fn scattered_in(pages: u64, which: std::ops::Range<u64>) -> List {
     which.map(|n| (n * 2_654_435_761 % pages, 1, 1)).collect()
 }
 
-/// Bytes that this process and those it has waited for have had from devices.
+/// Bytes that this process and those it has waited for have had from devices. A test that counts them runs alone: programs of
+/// other tests would be counted as well.
 fn fetched() -> u64 {
     let counts = fs::read_to_string("/proc/self/io").expect("our own counts");
     let line = counts

@@ -15,13 +15,13 @@ use foreread_tests::suite::{ALL, QUICK, Test};
 pub const TESTS: &[Test] = &[
     (
         "a_key_value_store_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[Need::Command("db_bench"), Need::Command("strace")],
         store,
     ),
     (
         "a_database_is_accounted_for_as_it_is",
-        ALL,
+        ALL.alone(),
         &[Need::Command("sqlite3"), Need::Command("strace")],
         database,
     ),
