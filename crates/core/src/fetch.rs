@@ -73,6 +73,9 @@ pub(crate) struct State {
     taken: u64,
     /// Planned pages that the program has read so far.
     passed: u64,
+    /// The same as long as a plan is on trial.
+    trial: Option<u64>,
+    /// Whether there was ever no room in the budget.
     was_full: bool,
     pub(crate) issued: Vec<(FileId, Range<u64>)>,
     /// Names looked up, and whether they were waited for.
@@ -105,13 +108,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(files: Arc<dyn Files>, budget: u64) -> Self {
+    pub(crate) fn new(files: Arc<dyn Files>, budget: u64, trial: Option<u64>) -> Self {
         Self {
             files,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                trial,
+                ..State::default()
+            }),
             more: Condvar::new(),
             room: Condvar::new(),
-            budget,
+            budget: budget.max(1),
         }
     }
 
@@ -185,7 +191,7 @@ impl Shared {
     /// The program has read so many planned pages.
     pub(crate) fn passed(&self, pages: u64) {
         let mut state = self.lock();
-        let was_full = state.taken.saturating_sub(state.passed) >= self.budget;
+        let was_full = self.is_full(&state);
         state.passed += pages;
         drop(state);
         if was_full {
@@ -218,6 +224,19 @@ impl Shared {
         is_kept
     }
 
+    /// The plan is on trial no more.
+    pub(crate) fn trust(&self) {
+        if self.lock().trial.take().is_some() {
+            self.room.notify_all();
+        }
+    }
+
+    /// Whether no more may be requested until the program has passed some of it.
+    fn is_full(&self, state: &State) -> bool {
+        let most = state.trial.map_or(self.budget, |most| most.min(self.budget));
+        state.taken.saturating_sub(state.passed) >= most
+    }
+
     /// Whether all wants have been seen to, whatever became of them.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.lock();
@@ -235,9 +254,8 @@ impl Shared {
             if state.is_stopped {
                 return None;
             }
-            let is_full = state.taken.saturating_sub(state.passed) >= self.budget;
-            if is_full {
-                state.was_full = true;
+            if self.is_full(&state) {
+                state.was_full |= state.trial.is_none();
                 *held = Held::default();
                 state = wait(&self.room, state);
                 continue;
@@ -262,6 +280,11 @@ impl Shared {
 }
 
 impl State {
+    #[cfg(test)]
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
     /// Whether the budget was ever used up.
     pub(crate) fn was_full(&self) -> bool {
         self.was_full

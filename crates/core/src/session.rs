@@ -89,7 +89,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts fetching what `trace` reads; at most `budget` pages are ahead of the program.
+    /// Starts fetching what `trace` reads; at most `budget` pages are ahead of the program, and no more than [`WINDOW`] as long as a
+    /// plan `on_trial` has not had most of a window's reads.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -97,8 +98,10 @@ impl Session {
         trace: impl Trace + 'static,
         files: Arc<dyn Files>,
         budget: u64,
+        on_trial: bool,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::new(Arc::clone(&files), budget.max(1)));
+        let trial = on_trial.then_some(WINDOW);
+        let shared = Arc::new(Shared::new(Arc::clone(&files), budget, trial));
         let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
         thread::builder("foreread-wants").spawn(move || {
@@ -153,6 +156,8 @@ impl Session {
             self.window = (0, 0);
             if self.has_left {
                 self.shared.stop();
+            } else {
+                self.shared.trust();
             }
         }
     }
@@ -295,7 +300,7 @@ mod tests {
     }
 
     fn start(files: &Arc<dyn Files>, reads: Vec<Access>, budget: u64) -> Session {
-        Session::start(List(reads.into_iter()), Arc::clone(files), budget).unwrap()
+        Session::start(List(reads.into_iter()), Arc::clone(files), budget, false).unwrap()
     }
 
     fn wait(what: &str, is_so: impl Fn() -> bool) {
@@ -363,6 +368,19 @@ mod tests {
         let account = session.finish();
         assert!(account.was_full && is_closed(&account), "{account:?}");
         assert_eq!(account.wasted, 0, "{account:?}");
+    }
+
+    #[test]
+    fn a_plan_on_trial_is_fetched_as_a_whole_once_it_has_told_what_is_read() {
+        let (_folder, files) = lab();
+        let reads: Vec<_> = (0..PAGES).rev().map(|page| read(0, page)).collect();
+        let trace = List(reads.into_iter());
+        let mut session = Session::start(trace, Arc::clone(&files), 1 << 20, true).unwrap();
+        wait("the plan", || session.shared.is_complete());
+        assert!(session.shared.lock().is_on_trial());
+        session.read(FileId(0), 0..1, false, WINDOW);
+        assert!(!session.shared.lock().is_on_trial());
+        assert!(is_closed(&session.finish()));
     }
 
     #[test]

@@ -27,7 +27,6 @@ use smallvec::SmallVec;
 use crate::site::{Site, Table};
 use crate::strand::{Strand, phase_of};
 use crate::survey::{HEAD, Survey};
-use crate::upkeep::Upkeep;
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
@@ -53,8 +52,7 @@ pub enum Phase {
     Lost,
     /// The program has left the plan for good. Nothing more is fetched or needs observing.
     GaveUp,
-    /// What was looked at of the plan was in memory already, or foreread has used more processor time than its reads
-    /// gained. Nothing is fetched or needs observing, until [`Engine::resume`].
+    /// What was looked at of the plan was in memory already. Nothing is fetched or needs observing, until [`Engine::resume`].
     Hot,
     /// All that could be fetched ahead has been, and was read; what the program has read since
     /// next to never waited. Nothing more needs observing.
@@ -82,8 +80,6 @@ pub struct Report {
     pub found_again: u64,
     /// Whether the plan was found in memory before anything was done.
     pub was_hot: bool,
-    /// Whether the plan was left alone because following it would have cost more than it could gain.
-    pub declined: bool,
     /// Files that differ from the record.
     pub changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -109,8 +105,8 @@ pub struct Engine<B> {
     table: Table,
     closed: bool,
     calm: u32,
-    /// One account for all strands: the processor time that they use cannot be told apart.
-    upkeep: Upkeep,
+    /// What reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    gained: u64,
     /// Reads without times that are not looked up yet, and that are all to be looked up.
     passed_up: u32,
     alert: u32,
@@ -137,8 +133,6 @@ pub struct Engine<B> {
     reads: u64,
     foreseen: u64,
     was_hot: bool,
-    /// How much more than it could gain following the plans would have cost, in ns, where they are not followed for that.
-    declined: u64,
 }
 
 impl<B: Backend> Engine<B> {
@@ -151,7 +145,7 @@ impl<B: Backend> Engine<B> {
             backend,
             table: Table::default(),
             closed: false,
-            upkeep: Upkeep::default(),
+            gained: 0,
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
@@ -170,7 +164,6 @@ impl<B: Backend> Engine<B> {
             reads: 0,
             foreseen: 0,
             was_hot: false,
-            declined: 0,
         }
     }
 
@@ -206,20 +199,6 @@ impl<B: Backend> Engine<B> {
         self
     }
 
-    /// Bound the processor time of this process, from here on, by what following the program gains: `used` tells how much
-    /// it has used, in ns.
-    pub fn with_used(mut self, used: impl Fn() -> u64 + Send + 'static) -> Self {
-        self.upkeep.count(Box::new(used));
-        self
-    }
-
-    /// Let half of the processor time that the machine loses to its devices be used, too: `lost` tells how much that is so
-    /// far, in ns.
-    pub fn with_lost(mut self, lost: impl Fn() -> u64 + Send + 'static) -> Self {
-        self.upkeep.count_lost(Box::new(lost));
-        self
-    }
-
     /// What was fetched of the source added last, by this backend, with [`fetch_head`](crate::fetch_head).
     pub fn with_head(mut self, head: Option<Head>) -> Self {
         if let Some(strand) = self.strands.last_mut() {
@@ -249,7 +228,6 @@ impl<B: Backend> Engine<B> {
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
         self.collect(now);
-        self.settle(now);
         self.survey_on(now);
         if self.is_surveying() {
             return true;
@@ -335,15 +313,9 @@ impl<B: Backend> Engine<B> {
         self.phase() == Phase::Hot && self.scheduler.in_flight() == 0
     }
 
-    /// After how long, in ns, what following the program has cost so far beyond its gain is paid back by the time that
-    /// passes: before, it is not worth being followed again.
-    pub fn paid_back_in(&self) -> u64 {
-        self.upkeep.paid_back_in()
-    }
-
     /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
     pub fn gained(&self) -> u64 {
-        self.upkeep.gained()
+        self.gained
     }
 
     /// Whether the program is where a plan is, and not past its end: what it reads next is foreseen.
@@ -375,7 +347,6 @@ impl<B: Backend> Engine<B> {
             missed_hot: self.missed_hot,
             found_again: self.strands.iter().map(|one| one.found_again).sum(),
             was_hot: self.was_hot,
-            declined: self.declined > 0,
             devices: self.table.devices(),
             found: self.table.found(),
             changed: std::mem::take(&mut self.table.changed),
@@ -409,8 +380,7 @@ impl<B: Backend> Engine<B> {
                     let parts = self.parts.entry(id).or_default();
                     // Where no kernel reads ahead, each part is a request of its own, and saves the program one.
                     if parts.is_empty() || self.table.is_unaided(file) {
-                        let service = self.scheduler.service_ns(id);
-                        self.upkeep.pay_in(service.max(self.upkeep.wait()));
+                        self.gained = self.gained.saturating_add(self.scheduler.service_ns(id));
                     }
                     parts.push((file, pages));
                 }
@@ -527,22 +497,6 @@ impl<B: Backend> Engine<B> {
             queue.push(one);
         }
         disclosed.len() == most
-    }
-
-    /// Be quiet if foreread has used more than it has gained. Whoever the program tells what it reads is not.
-    fn settle(&mut self, now: u64) {
-        self.upkeep.settle(now);
-        if self.closed || !self.upkeep.is_overdrawn() {
-            return;
-        }
-        for strand in &mut self.strands {
-            if strand.follows() && !strand.ran_out && strand.nature != Nature::Told {
-                strand.phase = Phase::Hot;
-                // What it holds is others' now.
-                self.scheduler.restart(strand.id);
-                strand.walker.restart();
-            }
-        }
     }
 }
 

@@ -63,10 +63,12 @@ impl Ledger {
         (known > 0).then(|| (self.useful + self.late) as f64 / known as f64)
     }
 
-    /// Of the bytes the program would have waited for, the share that was issued: coverage.
-    pub fn coverage(&self) -> Option<f64> {
-        let needed = self.useful + self.late + self.evicted + self.missed;
-        (needed > 0).then(|| (needed - self.missed) as f64 / needed as f64)
+    /// Of the bytes that the program needed from the device, the share that was fetched ahead of it: coverage. The device has given
+    /// so many bytes to the program itself, as far as is known, seen by an observer or not.
+    pub fn coverage(&self, device_bytes: Option<u64>) -> Option<f64> {
+        let ahead = self.useful + self.late;
+        let needed = ahead + self.missed.max(device_bytes.unwrap_or(0));
+        (needed > 0).then(|| ahead as f64 / needed as f64)
     }
 
     /// Enter pages that the program was not seen to read.
@@ -86,6 +88,21 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_saw_the_program_wait_for_was_not_covered() {
+        let ledger = Ledger {
+            issued: 30,
+            useful: 20,
+            late: 10,
+            missed: 10,
+            ..Ledger::default()
+        };
+        assert_eq!(ledger.coverage(None), Some(0.75));
+        assert_eq!(ledger.coverage(Some(0)), Some(0.75));
+        assert_eq!(ledger.coverage(Some(270)), Some(0.1));
+        assert_eq!(Ledger::default().coverage(Some(0)), None);
+    }
 
     #[test]
     fn infill_is_no_wrong_prediction() {

@@ -28,7 +28,6 @@ mod strand;
 mod survey;
 mod sync;
 mod track;
-mod upkeep;
 mod walker;
 mod worth;
 

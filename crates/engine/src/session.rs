@@ -102,8 +102,6 @@ struct Shared {
     begun: AtomicBool,
     /// The kernel's account of the engine's thread, below `/proc`.
     task: OnceLock<PathBuf>,
-    /// After how long, in ns, what a quiet session has cost is paid back.
-    paid_back_in: AtomicU64,
     /// What was waited for, and fetched ahead, in ns.
     gained: AtomicU64,
     ledger: Mutex<Ledger>,
@@ -135,7 +133,6 @@ impl Session {
             rests: AtomicBool::new(false),
             begun: AtomicBool::new(false),
             task: OnceLock::new(),
-            paid_back_in: AtomicU64::new(0),
             gained: AtomicU64::new(0),
             ledger: Mutex::default(),
             ledgers: Mutex::default(),
@@ -244,12 +241,6 @@ impl Session {
     pub fn has_begun(&self) -> bool {
         let gone = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         self.shared.begun.load(Ordering::Relaxed) || gone
-    }
-
-    /// How long a session that is [`Phase::Hot`] is best left so, whatever the program does: by then what following it has
-    /// cost without gain is paid back.
-    pub fn paid_back_in(&self) -> Duration {
-        Duration::from_nanos(self.shared.paid_back_in.load(Ordering::Relaxed))
     }
 
     /// Whether the engine has anything under way or to decide: if not, what the program waits for is the kernel's,
@@ -457,7 +448,7 @@ impl<B: Backend> Shift<B> {
                 Notice::ComeTrue(file, pages) => self.engine.come_true(file, &pages),
                 Notice::Nothing => self.engine.look_away(),
                 Notice::Waiting => {
-                    self.engine.resume(now);
+                    self.engine.resume();
                     self.resumed += 1;
                 }
             }
@@ -490,8 +481,6 @@ impl<B: Backend> Work for Shift<B> {
             .gave_up
             .store(self.engine.gave_up(), Ordering::Relaxed);
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
-        let paid_back_in = self.engine.paid_back_in();
-        shared.paid_back_in.store(paid_back_in, Ordering::Relaxed);
         let gained = self.engine.gained();
         shared.gained.store(gained, Ordering::Relaxed);
         let phase = code(self.engine.phase());

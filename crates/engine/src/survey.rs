@@ -170,29 +170,22 @@ fn length(head: &Head) -> u64 {
 pub(crate) struct Sampled {
     /// Disclosures that each one of the sample stands for.
     each: u64,
-    /// How many it is.
-    looked: u64,
     /// Pages of the sample that are missing, and how many of its disclosures are of such.
     missing: u64,
     absent: u64,
-    /// Its disclosures of which pages are missing, but for those that are left to the kernel's read-ahead.
-    waits: u64,
     /// Of its names, those that were waited for.
     unknown: u64,
 }
 
 impl Sampled {
     /// One disclosure was looked at, of which so many pages are missing.
-    fn add(&mut self, missing: u64, pattern: Pattern) {
-        self.looked += 1;
+    fn add(&mut self, missing: u64) {
         self.missing += missing;
         self.absent += u64::from(missing > 0);
-        self.waits += u64::from(missing > 0 && pattern != Pattern::Sequential);
     }
 
     /// One name was looked up.
     fn add_name(&mut self, fetched: bool) {
-        self.looked += 1;
         self.unknown += u64::from(fetched);
     }
 
@@ -210,13 +203,6 @@ impl Sampled {
         few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
 
-    /// How many reads of the whole plan will need their device, about; and names, of which one tells nothing of the next, because
-    /// many lie in one block.
-    pub(crate) fn waits(&self) -> u64 {
-        let rest = SAMPLE as u64 / self.looked.max(1);
-        let reads = self.waits.saturating_mul(self.each);
-        reads.saturating_mul(rest.max(1)) + self.unknown
-    }
 }
 
 /// A survey of several plans, one after the other: each is looked at no further than until it is known to be cold. To look at
@@ -228,8 +214,6 @@ pub(crate) struct Survey {
     /// The strands whose plans are still to be sampled; the first is being sampled.
     strands: VecDeque<usize>,
     all_hot: bool,
-    /// Whether none of the plans is to be followed.
-    all_rest: bool,
     sampling: Option<Sampling>,
     /// When it was last asked or answered, in ns.
     since: u64,
@@ -257,8 +241,8 @@ pub(crate) enum Told {
     Wait,
     /// The plan is in memory.
     Hot,
-    /// It is not, and so many of its reads will need their device, about.
-    Cold { waits: u64 },
+    /// It is not.
+    Cold,
 }
 
 impl Survey {
@@ -268,7 +252,6 @@ impl Survey {
         (!strands.is_empty()).then_some(Self {
             strands,
             all_hot: true,
-            all_rest: true,
             sampling: None,
             since,
         })
@@ -284,16 +267,6 @@ impl Survey {
         self.all_hot
     }
 
-    /// Whether none of the plans is to be followed.
-    pub(crate) fn all_rest(&self) -> bool {
-        self.all_rest
-    }
-
-    /// The plan that was sampled last is.
-    pub(crate) fn is_followed(&mut self) {
-        self.all_rest = false;
-    }
-
     /// The survey of the other plans, if there are more.
     pub(crate) fn next(&mut self) -> Option<Self> {
         self.strands.pop_front();
@@ -305,18 +278,12 @@ impl Survey {
     }
 
     /// One of the sample, of so many pages, has so many in memory.
-    pub(crate) fn answered(
-        &mut self,
-        pages: u64,
-        resident: Option<u64>,
-        pattern: Pattern,
-        now: u64,
-    ) {
+    pub(crate) fn answered(&mut self, pages: u64, resident: Option<u64>, now: u64) {
         self.since = now;
         if let Some(sampling) = &mut self.sampling {
             sampling.unanswered = sampling.unanswered.saturating_sub(1);
             let missing = pages.saturating_sub(resident.unwrap_or(0));
-            sampling.found.add(missing, pattern);
+            sampling.found.add(missing);
         }
     }
 
@@ -360,7 +327,7 @@ impl Survey {
             }
             // What takes so long to be opened is not in memory.
             for _ in 0..sampling.unanswered {
-                sampling.found.add(1, Pattern::Scattered);
+                sampling.found.add(1);
             }
             return self.cold();
         }
@@ -385,10 +352,8 @@ impl Survey {
 
     fn cold(&mut self) -> Told {
         self.all_hot = false;
-        let found = self.sampling.take().map(|sampling| sampling.found);
-        Told::Cold {
-            waits: found.unwrap_or_default().waits(),
-        }
+        self.sampling = None;
+        Told::Cold
     }
 }
 
@@ -400,10 +365,8 @@ mod tests {
     fn a_plan_is_hot_where_few_pages_are_missing_or_a_small_part_of_a_long_one() {
         let of = |each, missing| Sampled {
             each,
-            looked: 48,
             missing,
             absent: missing,
-            waits: missing,
             unknown: 0,
         };
         assert!(of(1, 15).is_hot() && !of(1, 16).is_hot());
@@ -435,11 +398,11 @@ mod tests {
         assert!(matches!(step(0, false), Told::Ask { .. }));
         assert!(matches!(step(PATIENCE - 1, true), Told::Wait));
         assert!(matches!(step(STARVED - 1, false), Told::Wait));
-        assert!(matches!(step(PATIENCE, true), Told::Cold { .. }));
+        assert!(matches!(step(PATIENCE, true), Told::Cold));
         let mut survey = Survey::new(std::iter::once(0), 0).unwrap();
         let mut step = |now, is_held_up| survey.step(&mut One, now, || is_held_up);
         assert!(matches!(step(0, false), Told::Ask { .. }));
-        assert!(matches!(step(STARVED, false), Told::Cold { .. }));
+        assert!(matches!(step(STARVED, false), Told::Cold));
     }
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {

@@ -324,7 +324,7 @@ impl Walker {
         }
     }
 
-    /// A name that was asked for of this device is answered at `now`. Whether the program was saved from waiting for it.
+    /// A name that was asked for of this device is answered at `now`.
     pub(crate) fn looked(
         &mut self,
         file: FileId,
@@ -332,7 +332,7 @@ impl Walker {
         device: DeviceId,
         outcome: Outcome,
         now: u64,
-    ) -> bool {
+    ) {
         let on = self.devices.entry(device).or_default();
         on.count = on.count.saturating_sub(1);
         on.heard = now;
@@ -341,7 +341,7 @@ impl Walker {
         self.ledger.fetched += u64::from(waited);
         let key = key(file, kind);
         let Some(asked) = self.asked.get_mut(&key) else {
-            return false;
+            return;
         };
         asked.answered = true;
         let asked = *asked;
@@ -357,7 +357,6 @@ impl Walker {
             let from = asked.number.saturating_sub(2 * SPARSE);
             self.next = self.next.min(from.max(self.base));
         }
-        waited && !asked.used
     }
 
     /// Whether any are under way.

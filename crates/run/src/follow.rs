@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
@@ -23,15 +23,15 @@ use foreread_plan::{
 use foreread_profiles::Profiles;
 use foreread_ring::Advice;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
-use foreread_sources::{Past, Replay, Source, Trace};
+use foreread_sources::{Replay, Source, Trace};
 use foreread_store::Found;
 use foreread_sys::device::Device;
-use foreread_sys::{memory, pressure, process};
+use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
 use super::watch::Sink;
-use crate::profile::{chosen, computes, past, turns};
+use crate::profile::{chosen, computes, turns};
 
 /// What reports call the strand that follows a record.
 pub(super) const REPLAY: &str = "replay";
@@ -48,7 +48,6 @@ pub(super) struct Recording {
     /// Once it is read.
     reader: Option<Box<Reader>>,
     accesses: Option<u64>,
-    past: Option<Past>,
     /// What is left of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
@@ -62,7 +61,6 @@ impl Recording {
         Self {
             reader: None,
             accesses,
-            past: None,
             touched: None,
             trouble: Arc::clone(trouble),
             files: Arc::clone(files),
@@ -127,10 +125,6 @@ impl Trace for Recording {
 
     fn accesses(&self) -> Option<u64> {
         self.accesses
-    }
-
-    fn past(&self) -> Option<Past> {
-        self.past
     }
 
     fn sampled(&self) -> Option<&Sample> {
@@ -230,7 +224,6 @@ impl Opened {
         let accesses = summary.as_ref().map(|summary| summary.accesses);
         let recording = Recording {
             collective: collective.clone(),
-            past: summary.as_ref().and_then(past),
             ..Recording::new(&recorded, accesses, &trouble)
         };
         let mut source = Box::new(Replay::new(recording, HashSet::new()));
@@ -318,8 +311,6 @@ pub(super) struct Follower {
     has_plan: bool,
     /// Reads that may still be shown to those who guess, before the next one waits.
     patience: u32,
-    /// Since when it has been resting without a plan, and for how long it has to.
-    resting: Option<(Instant, Duration)>,
     /// What files are for, by their names.
     roles: Roles,
     collective: Option<Collective>,
@@ -362,8 +353,6 @@ impl Follower {
                 engine = engine.with_strand(name, source);
             }
             engine
-                .with_used(process::used)
-                .with_lost(pressure::lost)
                 .with_profiles(move |dev, device| {
                     let (profile, said) = chosen(device, profiles.of(dev), turns);
                     if let Ok(mut met) = met.lock() {
@@ -377,7 +366,6 @@ impl Follower {
             session,
             has_plan,
             patience: 0,
-            resting: None,
             roles: opened.roles,
             collective: opened.collective,
             met: HashSet::new(),
@@ -400,11 +388,6 @@ impl Follower {
     /// What the session is doing, once it has looked at its plan; for that, nobody need look at what the program does.
     pub(super) fn decided(&self) -> Option<Phase> {
         self.session.has_begun().then(|| self.session.phase())
-    }
-
-    /// How long a program that is let go as [`Phase::Hot`] is to be left to itself.
-    pub(super) fn paid_back_in(&self) -> Duration {
-        self.session.paid_back_in()
     }
 
     /// Whether the session has nothing to do, whatever the program reads, until a read waits.
@@ -482,22 +465,6 @@ impl Follower {
         });
     }
 
-    /// The program waits for its device: a session that was left for costing more than it gained may go on once that is
-    /// paid back.
-    fn wake(&mut self) {
-        if !self.rests() {
-            self.resting = None;
-            return;
-        }
-        let (since, pause) = *self
-            .resting
-            .get_or_insert_with(|| (Instant::now(), self.session.paid_back_in()));
-        if since.elapsed() >= pause {
-            self.resting = None;
-            self.session.resume();
-        }
-    }
-
     /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
     fn wants(&mut self, sequence: &Sequence) -> bool {
         if self.has_plan {
@@ -505,7 +472,9 @@ impl Follower {
         }
         if sequence.first.waited() {
             self.patience = IDLE_READS;
-            self.wake();
+            if self.rests() {
+                self.session.resume();
+            }
         } else if self.patience > 0 && !self.session.is_busy() {
             self.patience -= 1;
         }

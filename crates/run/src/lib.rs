@@ -401,7 +401,7 @@ fn help(
             let meta = plan.meta(began.time);
             let recorder = Recorder::new(place, meta, foreread_store::RECORD_LIMIT);
             // Beside a plan that fits, nothing is written.
-            Some(recorder.held_back(served.is_some()))
+            Some(recorder.held_back(served.is_some() && account.has_lasting_record()))
         }
         _ => None,
     };

@@ -2,9 +2,8 @@
 
 use foreread_backend::{DeviceFacts, MOVING_HEAD};
 use foreread_engine::{Order, Profile};
-use foreread_plan::{PAGE, Summary};
+use foreread_plan::Summary;
 use foreread_profiles::Measured;
-use foreread_sources::Past;
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
@@ -76,19 +75,6 @@ pub(super) fn computes(recorded: &Summary) -> bool {
     let moved = recorded.wait_ns.is_some_and(|ns| ns >= MOVING_HEAD_NS);
     let computed = recorded.wall_ns.saturating_sub(recorded.read_ns);
     moved && recorded.read_ns >= recorded.wall_ns / 16 && computed >= recorded.read_ns / 8
-}
-
-/// What a recorded run tells of the gain and the cost of following it. One that has lost some of its accesses does not tell.
-pub(super) fn past(recorded: &Summary) -> Option<Past> {
-    let at_a_time = recorded.read_ns.checked_div(recorded.wall_ns)?;
-    (recorded.lost == 0).then_some(Past {
-        accesses: recorded.accesses,
-        pages: recorded.bytes.div_ceil(PAGE),
-        files: recorded.files,
-        at_a_time: at_a_time.max(1),
-        wait_ns: recorded.wait_ns,
-        name_wait_ns: recorded.name_wait_ns,
-    })
 }
 
 #[cfg(test)]
@@ -165,34 +151,5 @@ mod tests {
         assert!(!computes(&recorded(1000 * ms, 650 * ms, None)), "a hot run");
         // Threads wait at the same time.
         assert!(!computes(&recorded(1000 * ms, 4000 * ms, moved)));
-    }
-
-    #[test]
-    fn a_run_of_many_threads_tells_how_many_of_its_calls_were_under_way_at_a_time() {
-        let recorded = Summary {
-            accesses: 28_000,
-            files: 26_000,
-            bytes: 2 * PAGE + 1,
-            wall_ns: 100,
-            read_ns: 850,
-            ..Summary::default()
-        };
-        let told = past(&recorded).unwrap();
-        assert_eq!((told.accesses, told.files, told.pages), (28_000, 26_000, 3));
-        assert_eq!(told.at_a_time, 8);
-        let computing = Summary {
-            read_ns: 10,
-            ..recorded.clone()
-        };
-        assert_eq!(past(&computing).unwrap().at_a_time, 1);
-        let broken = Summary {
-            lost: 1,
-            ..recorded.clone()
-        };
-        let untimed = Summary {
-            wall_ns: 0,
-            ..recorded
-        };
-        assert!(past(&broken).is_none() && past(&untimed).is_none());
     }
 }

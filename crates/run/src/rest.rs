@@ -5,8 +5,7 @@
 //! that come from it, says whether they wait for a device again; of a rank, also its reads that were looked for in the collective cache
 //! in vain.
 //!
-//! Invariant: looks take at most a hundredth of the time, and what following has cost without gain is paid back before
-//! the first.
+//! Invariant: looks take at most a hundredth of the time.
 
 use std::time::{Duration, Instant};
 
@@ -65,10 +64,10 @@ impl Rest {
         self.look().is_some_and(|fetched| fetched >= WORTH)
     }
 
-    /// The program is left to itself, at least for as long as it takes to pay back what following it has cost.
-    pub(super) fn begin(&mut self, paid_back_in: Duration) {
+    /// The program is left to itself.
+    pub(super) fn begin(&mut self) {
         self.fetched = self.look();
-        self.pause = self.pause.max(paid_back_in).max(self.least);
+        self.pause = self.pause.max(self.least);
         self.least = (2 * self.least).clamp(FRUITLESS, MOST_FRUITLESS);
     }
 
@@ -127,12 +126,9 @@ mod tests {
     fn a_program_that_fetches_nothing_is_looked_at_ever_more_seldom() {
         let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
         let mut rest = Rest::of(idle.id(), None);
-        rest.begin(Duration::from_secs(1));
-        assert!(
-            rest.pause()
-                .is_some_and(|pause| pause >= Duration::from_secs(1))
-        );
-        rest.begin(Duration::ZERO);
+        rest.begin();
+        assert!(rest.pause().is_some_and(|pause| pause >= FIRST));
+        rest.begin();
         assert!(rest.pause().is_some_and(|pause| pause >= FRUITLESS));
         for _ in 0..10 {
             assert!(!rest.is_over());
@@ -150,7 +146,7 @@ mod tests {
         let segment = Segment::create(foreread_segment::PAGE).unwrap();
         let collective = Collective::new(segment, None);
         let mut rest = Rest::of(idle.id(), Some(collective.clone()));
-        rest.begin(Duration::ZERO);
+        rest.begin();
         assert!(!rest.is_over());
         collective.segment().count_missed(COLD_PAGES - 1);
         assert!(!rest.is_over(), "a few");

@@ -1,7 +1,8 @@
 //! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
 //!
-//! That is for a program's own record, of a run that went to its end, on devices without a moving head. Whether it pays is
-//! decided once, before the program starts ([`Plan::pays`]); where it does not, the program runs as alone and is not observed.
+//! That is for records of runs on devices without a moving head. A record of another command is on trial: little is fetched ahead
+//! until it has shown that it tells what this one reads. Whether a plan pays is decided once, before the program starts
+//! ([`not_worth`]); where it does not, the program runs as alone and is not observed.
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
 
@@ -45,18 +46,17 @@ fn moves(recorded: &Summary) -> bool {
     waits.into_iter().flatten().any(|wait| wait >= head)
 }
 
-/// The foot of a record by which a program can be served.
-fn is_served<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
+/// The foot of a record of this command's own, of a run that went to its end and of which nothing was lost.
+fn whole<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
     let summary = record.summary()?;
     let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
-    let is_whole = !was_killed && summary.lost == 0 && matches!(record, Record::Outlined(_));
-    (found.exact && is_whole && !moves(summary)).then_some(summary)
+    (found.exact && !was_killed && summary.lost == 0).then_some(summary)
 }
 
 /// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
-/// record is none by which a program can be served.
+/// record does not tell.
 pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
-    let summary = is_served(found, record)?;
+    let summary = whole(found, record).filter(|summary| !moves(summary))?;
     let Record::Outlined(outline) = record else {
         return None;
     };
@@ -68,12 +68,14 @@ pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
 pub(super) struct Plan {
     pub(super) recorded: Arc<Recorded>,
     trouble: Trouble,
+    /// Whether it is another command's.
+    on_trial: bool,
 }
 
 impl Plan {
     /// The plan of a record, or the record again where it is not of that kind.
     pub(super) fn of(found: &Found, record: Record) -> Result<Self, Record> {
-        if is_served(found, &record).is_none() {
+        if record.summary().is_some_and(moves) {
             return Err(record);
         }
         let trouble = Trouble::default();
@@ -81,6 +83,7 @@ impl Plan {
         Ok(Self {
             recorded: Arc::new(recorded),
             trouble,
+            on_trial: !found.exact,
         })
     }
 
@@ -96,7 +99,7 @@ impl Plan {
     pub(super) fn serve(self) -> std::io::Result<Served> {
         let recording = Recording::new(&self.recorded, None, &self.trouble);
         let files: Arc<dyn Files> = Arc::clone(&self.recorded) as _;
-        let session = Session::start(recording, files, memory::budget() / PAGE)?;
+        let session = Session::start(recording, files, memory::budget() / PAGE, self.on_trial)?;
         Ok(Served {
             session,
             recorded: self.recorded,
@@ -302,7 +305,6 @@ fn report(account: Account, phase: Phase) -> Report {
         found_again: 0,
         // Nothing was missing from memory.
         was_hot: account.issued == 0 && account.names.fetched == 0,
-        declined: false,
         changed,
         gone,
         devices: named(&account.devices),

@@ -352,7 +352,7 @@ impl Account {
     fn needs_nobody(&self) -> bool {
         let is_left = |(report, plan): (&Report, &StrandReport)| {
             let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
-            hot && (report.declined || !self.was_cold())
+            hot && !self.was_cold()
         };
         self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
     }
@@ -370,15 +370,8 @@ impl Account {
                 self.program
             ));
         }
-        if let Some((report, plan)) = self.of_plan() {
+        if let Some((_, plan)) = self.of_plan() {
             match plan.phase {
-                Phase::Hot if report.ledger.issued > 0 => {
-                    return Some("its other reads hardly waited".into());
-                }
-                Phase::Hot if report.declined => {
-                    return Some("to follow it would take more than it could gain".into());
-                }
-                Phase::Hot if report.reads > 0 => return Some("its reads hardly waited".into()),
                 Phase::Hot if !self.was_cold() => {
                     let changed = self.files.first().cloned();
                     return changed.or_else(|| Some(super::alone::WHY.into()));

@@ -156,7 +156,7 @@ impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
         if self.guesses.is_some() && !self.observing() {
-            self.rest.begin(Duration::ZERO);
+            self.rest.begin();
         }
         loop {
             let observing = self.observing();
@@ -317,11 +317,8 @@ impl Supervisor {
                     recorder.discard();
                 }
                 // Muted it is when the program has ended as well.
-                if phase == Phase::Hot
-                    && self.observing()
-                    && let Some(follower) = &self.sinks.follower
-                {
-                    self.rest.begin(follower.paid_back_in());
+                if phase == Phase::Hot && self.observing() && self.sinks.follower.is_some() {
+                    self.rest.begin();
                 }
                 self.rested = true;
                 self.look_away();

@@ -60,23 +60,6 @@ pub struct Shown {
     pub wrong: u64,
 }
 
-/// The run that a literal plan comes from: what bounds the gain of following the plan, and its cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Past {
-    /// Accesses of all kinds.
-    pub accesses: u64,
-    /// Pages read, at most.
-    pub pages: u64,
-    /// Files and directories that were read or whose names were used.
-    pub files: u64,
-    /// Calls that were under way at a time, on average: a program of many threads waits in many of them at once.
-    pub at_a_time: u64,
-    /// How long reads that waited for a device took, in ns, where enough of them did.
-    pub wait_ns: Option<u64>,
-    /// How long uses of names that waited for a device took, in ns, where enough of them did.
-    pub name_wait_ns: Option<u64>,
-}
-
 /// Someone who knows what will be read.
 pub trait Source: Send {
     /// How it knows.
@@ -120,11 +103,6 @@ pub trait Source: Send {
 
     /// About how many disclosures are known, at most.
     fn size(&self) -> Option<u64> {
-        None
-    }
-
-    /// The run that a literal plan comes from, as far as is known.
-    fn past(&self) -> Option<Past> {
         None
     }
 

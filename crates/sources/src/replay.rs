@@ -16,7 +16,7 @@ use foreread_plan::format::Sample;
 use foreread_plan::{Access, Expected, FileId, Head, Kind, Name, Odds, Pattern};
 
 use crate::streams::Streams;
-use crate::{Nature, Outlook, Past, Source};
+use crate::{Nature, Outlook, Source};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
@@ -48,10 +48,6 @@ pub trait Trace: Send {
     }
     /// A sample of it that is known without going through it.
     fn sampled(&self) -> Option<&Sample> {
-        None
-    }
-    /// The run that it was.
-    fn past(&self) -> Option<Past> {
         None
     }
     /// Look whether all of it is sound. Asked at the start, where it is left.
@@ -287,10 +283,6 @@ impl<T: Trace> Source for Replay<T> {
 
     fn size(&self) -> Option<u64> {
         self.trace.accesses()
-    }
-
-    fn past(&self) -> Option<Past> {
-        self.trace.past()
     }
 
     fn check(&mut self) {

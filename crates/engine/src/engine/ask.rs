@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use foreread_backend::{Answer, Backend, Question, Standing, Ticket};
-use foreread_plan::{FileId, PAGE, Pattern};
+use foreread_plan::{FileId, PAGE};
 use foreread_sched::StrandId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ const READS: usize = 1024;
 #[derive(Debug)]
 pub(super) enum Purpose {
     /// Whether a plan is in memory: one of its sample.
-    Survey(Pattern),
+    Survey,
     /// Which of the pages that wait for a strand's reads are gone.
     Ahead {
         strand: usize,
@@ -86,7 +86,7 @@ impl<B: Backend> Engine<B> {
             Purpose::Ahead { .. } => {
                 questions.ahead.insert(file);
             }
-            Purpose::Survey(_) | Purpose::Beyond(_) => {}
+            Purpose::Survey | Purpose::Beyond(_) => {}
         }
         let asked = Asked {
             file,
@@ -114,10 +114,10 @@ impl<B: Backend> Engine<B> {
         };
         let Asked { file, parts, .. } = asked;
         match asked.purpose {
-            Purpose::Survey(pattern) => {
+            Purpose::Survey => {
                 if let Some(survey) = &mut self.survey {
                     let resident = answer.parts.first().and_then(|one| one.resident);
-                    survey.answered(pages_of(&parts), resident, pattern, now);
+                    survey.answered(pages_of(&parts), resident, now);
                 }
             }
             Purpose::Ahead { strand, since } => {

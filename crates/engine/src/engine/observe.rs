@@ -9,7 +9,6 @@ use foreread_sources::Nature;
 
 use super::{DISCLOSE, Engine, Phase};
 use crate::track::{Course, Track};
-use crate::upkeep::STREAMED;
 
 impl<B: Backend> Engine<B> {
     /// A file that no plan names is met: the backend is to know it. What was known of its number before is void.
@@ -82,7 +81,6 @@ impl<B: Backend> Engine<B> {
             }
             return true;
         }
-        self.upkeep.began();
         self.scheduler.saw(access);
         // What waits for the kernel's read-ahead would not gain by ours.
         let (mut known, mut taken, mut streams) = (false, false, true);
@@ -109,21 +107,20 @@ impl<B: Backend> Engine<B> {
         if entered.missed > 0 && within_reach {
             self.miss(access, entered.missed);
         }
-        let waited = if access.waited() { access.took } else { 0 };
         if !within_reach {
             if ran_out {
-                self.weigh(true, waited > 0, access.took);
+                self.weigh(true, access.waited());
             }
             return foreseen;
         }
         let streams = streams && taken;
         // Nobody knows whether a touch waited; one of a page that is new may have.
         let may_wait = ran_out && access.kind == Kind::Touch && !known;
-        if streams {
-            self.upkeep.pay_in(waited / STREAMED);
+        let gained = entered.ours || may_wait || access.waited() && !streams;
+        if gained && !entered.ours {
+            self.gained = self.gained.saturating_add(access.took);
         }
-        let gained = entered.ours || may_wait || waited > 0 && !streams;
-        self.weigh(ran_out, gained, waited.max(self.upkeep.wait()));
+        self.weigh(ran_out, gained);
         foreseen
     }
 
@@ -141,7 +138,7 @@ impl<B: Backend> Engine<B> {
     /// A program that is observed waits: who guesses may look at it again.
     #[inline]
     fn wake(&mut self, access: &Access) {
-        if !access.waited() || self.upkeep.is_overdrawn() || self.has_finished() {
+        if !access.waited() || self.has_finished() {
             return;
         }
         for strand in &mut self.strands {
@@ -151,13 +148,9 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// A read was observed; if it `gained` or could have, by so many ns. Some strand may have run out.
+    /// A read was observed; whether it `gained` or could have. Some strand may have run out.
     #[inline]
-    fn weigh(&mut self, ran_out: bool, gained: bool, ns: u64) {
-        self.upkeep.observed();
-        if gained {
-            self.upkeep.pay_in(ns);
-        }
+    fn weigh(&mut self, ran_out: bool, gained: bool) {
         if !ran_out {
             return;
         }
@@ -220,7 +213,6 @@ impl<B: Backend> Engine<B> {
                     strand.found_again += u64::from(found);
                     strand.phase = if found { Phase::Ahead } else { Phase::Lost };
                     if found {
-                        self.upkeep.invested();
                         // Reads that were handed over with this one come before the next step.
                         self.disclose(at, DISCLOSE);
                     }
@@ -247,8 +239,8 @@ impl<B: Backend> Engine<B> {
     }
 
     /// Follow again what was as good as hot: the program waits for its device. A literal plan is looked for by what it
-    /// reads from `now` on.
-    pub fn resume(&mut self, now: u64) {
+    /// reads from now on.
+    pub fn resume(&mut self) {
         let resumes = self.phase() == Phase::Hot && !self.closed;
         for strand in &mut self.strands {
             strand.pages.watch(true);
@@ -263,9 +255,6 @@ impl<B: Backend> Engine<B> {
             } else {
                 Phase::Ahead
             };
-        }
-        if resumes {
-            self.upkeep.settle(now);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a plan is followed at all: it is not where it is in memory, nor where it can gain less than following it costs.
+//! Whether a plan is followed at all: it is not where it is in memory.
 
 use foreread_backend::Backend;
 use foreread_sources::Nature;
@@ -7,7 +7,6 @@ use super::ask::Purpose;
 use super::{Engine, Phase};
 use crate::strand::Strand;
 use crate::survey::{Survey, Told};
-use crate::upkeep::shortfall;
 
 impl<B: Backend> Engine<B> {
     /// Look whether literal plans' pages are in memory already, at a small sample of them; if so, the session is
@@ -34,7 +33,7 @@ impl<B: Backend> Engine<B> {
                     self.survey = Some(survey);
                     self.backend.look(&names);
                     for one in samples {
-                        let purpose = Purpose::Survey(one.pattern);
+                        let purpose = Purpose::Survey;
                         self.ask(one.file, vec![one.pages], purpose);
                     }
                     self.collect(now);
@@ -49,19 +48,8 @@ impl<B: Backend> Engine<B> {
                     source.check();
                     self.go_on(survey);
                 }
-                Told::Cold { waits } => {
+                Told::Cold => {
                     source.rewind();
-                    let past = source.past();
-                    if let Some(short) = past.as_ref().and_then(shortfall) {
-                        self.declined = self.declined.saturating_add(short);
-                    } else {
-                        survey.is_followed();
-                        if let Some(past) = &past {
-                            self.upkeep.follows(past);
-                        }
-                        self.upkeep.promised(waits);
-                        self.upkeep.invested();
-                    }
                     self.go_on(survey);
                 }
             }
@@ -81,14 +69,10 @@ impl<B: Backend> Engine<B> {
         let may_rest = |one: &Strand| {
             one.nature == Nature::Literal && one.head.is_none() || one.nature == Nature::Guess
         };
-        let rests = survey.all_rest() && self.strands.iter().all(may_rest);
-        self.was_hot = rests && survey.all_hot();
-        if rests {
-            self.upkeep.declined(self.declined);
+        self.was_hot = survey.all_hot() && self.strands.iter().all(may_rest);
+        if self.was_hot {
             let strands = self.strands.iter_mut();
             strands.for_each(|one| one.phase = Phase::Hot);
-        } else {
-            self.declined = 0;
         }
     }
 }

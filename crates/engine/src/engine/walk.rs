@@ -61,21 +61,13 @@ impl<B: Backend> Engine<B> {
             self.walks.insert((file, kind), asked);
         }
         let walker = &mut self.strands[at].walker;
-        if walker.looked(file, kind, device, outcome, now) {
-            self.upkeep.pay_in(self.upkeep.name_wait());
-        }
+        walker.looked(file, kind, device, outcome, now);
     }
 
     /// The program has used a name.
     pub(super) fn name(&mut self, file: FileId, kind: Kind) {
-        let mut follows = false;
         for strand in &mut self.strands {
             strand.walker.used(file, kind);
-            follows |= strand.follows();
-        }
-        if follows {
-            self.upkeep.began();
-            self.upkeep.named();
         }
     }
 }

@@ -34,8 +34,6 @@ struct Terms {
     memory: usize,
     evict_behind: bool,
     passes: bool,
-    /// Processor time that each step of the engine takes, in ns, where it is bounded.
-    upkeep: Option<u64>,
 }
 
 const ROOM: Terms = Terms {
@@ -44,7 +42,6 @@ const ROOM: Terms = Terms {
     memory: ROOMY,
     evict_behind: false,
     passes: false,
-    upkeep: None,
 };
 
 /// Follow a program by a plan.
@@ -74,10 +71,6 @@ fn follow(
     if terms.passes {
         let computed = Arc::clone(&computed);
         engine = engine.with_computed(move || Some(computed.load(Ordering::Relaxed)));
-    }
-    if let Some(step) = terms.upkeep {
-        let used = AtomicU64::new(0);
-        engine = engine.with_used(move || used.fetch_add(step, Ordering::Relaxed));
     }
     engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), program, terms.compute)];
@@ -173,11 +166,6 @@ fn replays(model: Model, terms: Terms) {
         ..terms
     };
     whole("little memory", &apart(scattered(4000, 200_000)), little);
-    let upkeep = Terms {
-        upkeep: Some(20_000),
-        ..terms
-    };
-    whole("paid for", &plan, upkeep);
 }
 
 /// More of them, that do nothing but read.

@@ -1,6 +1,5 @@
 //! Following a program: what is gained, and that nothing is lost.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use foreread_disk::Model;
 use foreread_engine::{Phase, Report};
@@ -220,50 +219,6 @@ fn a_plan_that_is_in_memory_already_is_left_alone() {
     assert_eq!(engine.finish(0).ledger.issued, 0);
 }
 
-/// A processor of which the session uses so many ns from one step to the next.
-fn each_step_takes(ns: u64) -> impl Fn() -> u64 + Send + 'static {
-    let used = AtomicU64::new(0);
-    move || used.fetch_add(ns, Ordering::Relaxed)
-}
-
-#[test]
-fn a_plan_as_good_as_hot_is_no_longer_watched() {
-    let plan = reads(scattered(120_000, 200_000));
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    // All but a tenth of the pages, at the end, are in memory.
-    run(&shared, None, &plan[..108_000], 0);
-    let mut engine = engine(&shared, plan.clone(), 1 << 16).with_used(each_step_takes(60_000));
-    engine.survey(0);
-    assert_eq!(engine.phase(), Phase::Ahead);
-    run(&shared, Some(&mut engine), &plan[..108_000], 0);
-    assert_eq!(engine.phase(), Phase::Hot);
-    assert!(engine.finish(0).ledger.is_closed());
-}
-
-#[test]
-fn a_fast_stream_is_no_longer_watched_though_it_waits_for_the_kernels_read_ahead() {
-    let plan = reads(0..120_000);
-    let mut engine = engine(&machine(Model::NetworkSsd, 1 << 20), plan.clone(), 1 << 16)
-        .with_used(each_step_takes(300));
-    engine.survey(0);
-    assert_eq!(engine.phase(), Phase::Ahead);
-    let mut now = 0;
-    for (n, read) in plan.into_iter().enumerate() {
-        engine.step(now);
-        let took = if n % 32 == 0 { 60_000 } else { 1000 };
-        engine.see(&Seen::Read(
-            Access {
-                start: now,
-                took,
-                ..read
-            }
-            .into(),
-        ));
-        now += took + 500;
-    }
-    assert_eq!(engine.phase(), Phase::Hot);
-}
-
 #[test]
 fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
     let hot = reads(scattered(20_000, 100_000));
@@ -279,7 +234,7 @@ fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
         let let_go = run(&shared, Some(&mut engine), &hot, 0).max(loaded);
         assert_eq!(engine.phase(), Phase::Hot);
         if followed {
-            engine.resume(let_go);
+            engine.resume();
             assert_eq!(engine.phase(), Phase::Lost);
         }
         let mut players = [Player {

@@ -16,7 +16,6 @@ mod sharing;
 mod signatures;
 mod silent;
 mod strands;
-mod upkeep;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -8,7 +8,7 @@ use foreread_backend::{Backend, DeviceFacts, Event, Found, Question, Sim, SimMac
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Phase, Report};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, Seen, ThreadId};
-use foreread_sources::{Past, Replay, Trace};
+use foreread_sources::Replay;
 
 use super::{GIB, HIT_NS, List, TICK_NS, machine};
 
@@ -320,75 +320,4 @@ fn neighbours_that_are_waited_for_are_each_looked_up() {
     let names = engine.finish(end).names;
     assert!(names.fetched > 2900, "{names:?}");
     assert!(names.is_closed());
-}
-
-/// A trace that tells of the run that it comes from.
-struct Remembered(List, Past);
-
-impl Trace for Remembered {
-    fn next(&mut self) -> Option<Access> {
-        self.0.next()
-    }
-    fn rewind(&mut self) {
-        self.0.rewind();
-    }
-    fn past(&self) -> Option<Past> {
-        Some(self.1)
-    }
-}
-
-#[test]
-fn a_cold_plan_that_can_gain_less_than_following_it_costs_is_left_alone_until_that_is_saved_up() {
-    let past = |at_a_time, pages, wait_ns| Past {
-        accesses: 3000,
-        pages,
-        files: 3000,
-        at_a_time,
-        wait_ns,
-        name_wait_ns: None,
-    };
-    let surveyed = |reads, past| {
-        let plan = plan(0, 3000, reads);
-        let shared = machine(Model::NetworkSsd, 1 << 20);
-        lay_out(&shared, &plan);
-        let trace = Remembered(List(plan.clone(), 0), past);
-        let source = Box::new(Replay::new(trace, HashSet::new()));
-        let config = Config {
-            budget_pages: 1 << 16,
-            ..Config::default()
-        };
-        let sim = Sim::new(Arc::clone(&shared));
-        let mut engine = Engine::new(sim, config).with_strand("replay", source);
-        engine.survey(0);
-        let mut now = 0;
-        while engine.is_surveying() {
-            now += TICK_NS;
-            shared.lock().unwrap().advance(now);
-            engine.step(now);
-        }
-        let paid_back_in = engine.paid_back_in();
-        let end = go(&shared, Some(&mut engine), &plan, 5_000, now);
-        (paid_back_in, engine.finish(end))
-    };
-    let (paid_back_in, report) = surveyed(false, past(8, 0, None));
-    assert_eq!(report.phase, Phase::Hot);
-    assert!(report.declined && !report.was_hot);
-    assert_eq!(report.names.asked, 0);
-    assert!(paid_back_in > 100_000_000, "{paid_back_in} ns");
-    // One thread waits by itself; slow devices and reads are worth more.
-    let slow = past(8, 0, Some(8_000_000));
-    let slow_names = Past {
-        name_wait_ns: Some(8_000_000),
-        ..past(8, 0, None)
-    };
-    for (reads, past) in [
-        (false, past(1, 0, None)),
-        (false, slow),
-        (false, slow_names),
-        (true, past(8, 3000, None)),
-    ] {
-        let (_, report) = surveyed(reads, past);
-        assert!(!report.declined, "{past:?}");
-        assert!(report.names.asked > 1000, "{past:?}: {:?}", report.names);
-    }
 }

@@ -1,7 +1,6 @@
 //! Several sources in one session: what each fetches, what it does not, and that its account is its own.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use foreread_backend::SimMachine;
@@ -254,37 +253,6 @@ fn what_a_sequence_holds_of_reads_not_foreseen_is_shown_and_the_rest_is_not() {
     };
     engine.see(&Seen::Read(sequence));
     assert_eq!(shown.pages(), [0, 1, 2, 5, 6, 8, 9]);
-}
-
-#[test]
-fn who_guesses_rests_while_nothing_waits_and_looks_again_when_something_does() {
-    let shared = machine(Model::NetworkSsd, ROOMY);
-    let (guesser, shown) = Guesser::new(|_| Vec::new(), Odds(250));
-    let used = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&used);
-    let mut engine = session(&shared)
-        .with_strand("guess", guesser)
-        .with_used(move || told.load(Ordering::Relaxed));
-    engine.survey(0);
-    assert_eq!(engine.phase(), Phase::Ahead, "nothing is known yet");
-    let mut now = 0;
-    let mut reads = 0;
-    while engine.phase() == Phase::Ahead {
-        now += 1_000_000;
-        used.fetch_add(100_000, Ordering::Relaxed);
-        engine.see(&Seen::Read(page_read(reads).into()));
-        engine.step(now);
-        reads += 1;
-        assert!(reads < 100_000);
-    }
-    assert_eq!(engine.phase(), Phase::Hot);
-    assert!(engine.is_quiet());
-    engine.see(&Seen::Read(page_read(7).into()));
-    assert_eq!(shown.pages().len() as u64, reads, "it is left alone");
-    engine.resume(now + 10_000_000_000);
-    assert_eq!(engine.phase(), Phase::Ahead);
-    engine.see(&Seen::Read(page_read(8).into()));
-    assert_eq!(shown.pages().len() as u64, reads + 1);
 }
 
 #[test]

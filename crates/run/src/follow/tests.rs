@@ -1,6 +1,7 @@
 use super::*;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use foreread_plan::format::{Handle, Place};
 use foreread_plan::{Advice, Identity, Meta};

@@ -77,8 +77,8 @@ impl Account {
             };
             let accuracy = ledger.accuracy();
             share("accuracy", accuracy, "of what was asked for was read");
-            let coverage = ledger.coverage();
-            share("coverage", coverage, "of what was needed was fetched");
+            let coverage = ledger.coverage(self.device_bytes);
+            share("coverage", coverage, "of what the device gave was fetched ahead");
             let timeliness = ledger.timeliness();
             share("timeliness", timeliness, "of that was there in time");
             let names = &report.names;

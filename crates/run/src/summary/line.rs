@@ -105,7 +105,7 @@ impl Account {
             ),
             Some(cold) => format!(" against {} recorded cold", duration(cold)),
             None if baseline.helped => format!(
-                " against {} when recorded, which was a run fetched ahead of",
+                " against {} when recorded, with reads fetched ahead",
                 duration(baseline.wall_ns)
             ),
             None => format!(

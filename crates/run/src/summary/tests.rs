@@ -113,7 +113,7 @@ fn the_time_of_a_helped_run_is_not_taken_for_that_of_an_unhelped_one() {
         helped: true,
         ..Summary::default()
     });
-    let against = " against 624 ms when recorded, which was a run fetched ahead of";
+    let against = " against 624 ms when recorded, with reads fetched ahead";
     assert_eq!(again.against(), against);
 }
 
@@ -140,7 +140,6 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             missed_hot: 0,
             found_again: 0,
             was_hot: false,
-            declined: false,
             changed: Vec::new(),
             gone: Vec::new(),
             devices: Vec::new(),

@@ -46,32 +46,6 @@ fn endings() -> Vec<Ending> {
             Outcome::Aside,
         ),
         (
-            "hot after some reads",
-            by_own_record(
-                Phase::Hot,
-                90,
-                88,
-                Ledger {
-                    missed: 4096,
-                    ..none
-                },
-            ),
-            "stood aside: its reads hardly waited",
-            &[
-                "reads seen   90, 88 foreseen; then it was left to itself",
-                "fetched      nothing",
-            ],
-            Outcome::Aside,
-        ),
-        (
-            "hot after some was fetched",
-            by_own_record(Phase::Hot, 90, 88, good),
-            "8.00 KiB ahead of sh: 8.00 KiB useful, 0 B late, 0 B wasted; 2.43 ms against 9.00 ms when recorded, \
-             partly in memory; its other reads hardly waited",
-            &["accuracy     100.0 % of what was asked for was read"],
-            Outcome::Prefetched,
-        ),
-        (
             "no record, and none to be made",
             with(nothing_known(), |account| account.record = false),
             "stood aside: nothing is known of sh, and it was not to be recorded",
@@ -227,7 +201,7 @@ fn endings() -> Vec<Ending> {
             &[
                 "reads seen   40, 3 foreseen; then the record was given up",
                 "accuracy     0.0 % of what was asked for was read",
-                "coverage     0.0 % of what was needed was fetched",
+                "coverage     0.0 % of what the device gave was fetched ahead",
             ],
             Outcome::Prefetched,
         ),
@@ -256,7 +230,7 @@ fn endings() -> Vec<Ending> {
              partly in memory",
             &[
                 "reads seen   40, 40 foreseen; then there was nothing left to fetch",
-                "coverage     100.0 % of what was needed was fetched",
+                "coverage     100.0 % of what the device gave was fetched ahead",
                 "timeliness   100.0 % of that was there in time",
             ],
             Outcome::Prefetched,
