@@ -20,6 +20,7 @@ use foreread_sys::{own, spawn};
 const TOOLS: &str = "foreread-tools";
 
 fn main() -> ExitCode {
+    own::fetch();
     spawn::keep_children();
     ended(match words::run(env::args_os().skip(1)) {
         Some(run) => foreread_run::run(&run).map(end_as),

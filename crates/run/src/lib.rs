@@ -153,7 +153,6 @@ pub fn run(args: &RunArgs) -> Result<End> {
         );
         return Ok(replaced(args, why, None));
     }
-    own::fetch();
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,

@@ -2,26 +2,47 @@
 //!
 //! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation.
 
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Asks for all of this program's own file at once. A cold start would read it in pieces of 128 KiB, each waited for. A failure
-/// costs nothing but the speed-up.
+/// Asks for all that is loaded of this program's own file at once. A cold start would read it in pieces of 128 KiB, each waited for.
+/// A failure costs nothing but the speed-up.
 pub fn fetch() {
-    announce(Path::new("/proc/self/exe"));
+    fetch_part(Path::new("/proc/self/exe"), loaded());
+}
+
+/// How much of this program's file is loaded, in bytes from its beginning; `None` where that is not told.
+fn loaded() -> Option<NonZeroU64> {
+    // SAFETY: the kernel's own word, which is none if there is none.
+    let (table, count) = unsafe { (libc::getauxval(libc::AT_PHDR), libc::getauxval(libc::AT_PHNUM)) };
+    let table = table as *const libc::Elf64_Phdr;
+    if table.is_null() {
+        return None;
+    }
+    // SAFETY: the program's headers, as many as the kernel says, which stay loaded and are never written.
+    let headers = unsafe { std::slice::from_raw_parts(table, count as usize) };
+    let loaded = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
+    let end = loaded.map(|one| one.p_offset.saturating_add(one.p_filesz)).max();
+    end.and_then(NonZeroU64::new)
 }
 
 /// Asks for a library of foreread's that a program is about to load. The program's loader would read three places of the library one
 /// after the other. A failure costs nothing but the speed-up.
 pub fn announce(library: &Path) {
+    fetch_part(library, None);
+}
+
+/// Asks for a file up to `end`, or all of it.
+fn fetch_part(file: &Path, end: Option<NonZeroU64>) {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let Ok(file) = rustix::fs::open(library, flags, Mode::empty()) else {
+    let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else {
         return;
     };
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::WillNeed);
+    let _ = rustix::fs::fadvise(file, 0, end, rustix::fs::Advice::WillNeed);
 }
 
 /// Lets go of what a program was given together with this process: the working directory, standard input and output. Who waits
