@@ -105,6 +105,7 @@ pub(crate) struct Shared {
     room: Condvar,
     /// Pages that may be requested and not passed.
     budget: u64,
+    opener: Opener,
 }
 
 impl Shared {
@@ -118,6 +119,7 @@ impl Shared {
             more: Condvar::new(),
             room: Condvar::new(),
             budget: budget.max(1),
+            opener: Opener::default(),
         }
     }
 
@@ -243,6 +245,12 @@ impl Shared {
         state.is_stopped || state.is_complete && state.wants.is_empty() && state.working == 0
     }
 
+    /// Closes what a thread that has nothing to do has open.
+    fn let_go(&self, held: &mut Held) {
+        *held = Held::default();
+        self.opener.close();
+    }
+
     /// The next want; `None` at the end. The last one is `done`. While there is none, nothing is `held`.
     fn next(self: &Arc<Self>, done: Option<Done>, held: &mut Held) -> Option<Want> {
         let mut state = self.lock();
@@ -256,7 +264,7 @@ impl Shared {
             }
             if self.is_full(&state) {
                 state.was_full |= state.trial.is_none();
-                *held = Held::default();
+                self.let_go(held);
                 state = wait(&self.room, state);
                 continue;
             }
@@ -264,7 +272,7 @@ impl Shared {
                 if state.is_complete {
                     return None;
                 }
-                *held = Held::default();
+                self.let_go(held);
                 state = wait(&self.more, state);
                 continue;
             };
@@ -320,7 +328,6 @@ struct Worker {
 struct Held {
     /// The file of the last want.
     open: Option<(FileId, Open)>,
-    opener: Opener,
 }
 
 /// A file that is open.
@@ -373,7 +380,7 @@ impl Worker {
     /// Opens a file.
     fn open(&mut self, id: FileId, done: &mut Done) -> Option<Open> {
         let meta = self.shared.files.file(id)?;
-        match self.held.opener.open(&meta.path) {
+        match self.shared.opener.open(&meta.path) {
             Ok((fd, facts)) => {
                 let differs = difference(meta, &facts).map(|differs| (id, differs));
                 done.differences.extend(differs);

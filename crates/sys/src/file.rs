@@ -6,11 +6,13 @@
 //!
 //! Data flow: a path in, a descriptor and the file's facts out. All are read-only but one: [`append_own`].
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
@@ -116,12 +118,23 @@ pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     open_found(&place)
 }
 
-/// Opens regular files one after the other, and finds those of one folder in it. The last folder stays open until the opener is
-/// dropped.
+/// Opens regular files one after the other, for the threads of a process that share its open files. A folder is found once for all
+/// files in it.
 #[derive(Debug, Default)]
 pub struct Opener {
-    folder: Option<(PathBuf, OwnedFd)>,
+    open: Mutex<Folders>,
 }
+
+#[derive(Debug, Default)]
+struct Folders {
+    /// The folders that files were found in.
+    folders: HashMap<PathBuf, Arc<OwnedFd>>,
+    /// The folder of this process's open files.
+    own: Option<Arc<OwnedFd>>,
+}
+
+/// Folders that are open at a time, at most: a bound on descriptors.
+const FOLDERS: usize = 128;
 
 impl Opener {
     /// As [`open_regular`], but for paths that lead through no symbolic link.
@@ -129,25 +142,55 @@ impl Opener {
     /// # Errors
     ///
     /// As there; `ELOOP` for a path that leads through a symbolic link.
-    pub fn open(&mut self, path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
+    pub fn open(&self, path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return open_regular(path);
         };
-        if self.folder.as_ref().is_none_or(|(last, _)| last != folder) {
-            // Closed first: whoever has it open keeps its file system mounted.
-            self.folder = None;
-            let found = way::find(folder, Links::Refused)?;
-            if way::mounts(&found)? {
-                return open_regular(path);
+        let known = {
+            let open = self.lock();
+            open.folders.get(folder).cloned().zip(open.own.clone())
+        };
+        let (folder, own) = match known {
+            Some(known) => known,
+            None => {
+                let found = way::find(folder, Links::Refused)?;
+                if way::mounts(&found)? {
+                    return open_regular(path);
+                }
+                self.keep(folder, found)?
             }
-            self.folder = Some((folder.to_owned(), found));
-        }
-        let Some((_, folder)) = &self.folder else {
-            return open_regular(path);
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-        open_found(&regular(found)?.0)
+        let (place, _) = regular(rustix::fs::openat(folder, name, flags, Mode::empty())?)?;
+        open_by(&*own, &place.as_raw_fd().to_string(), &place)
+    }
+
+    /// Keeps a folder open, and the folder of this process's open files.
+    fn keep(&self, path: &Path, found: OwnedFd) -> io::Result<(Arc<OwnedFd>, Arc<OwnedFd>)> {
+        let mut open = self.lock();
+        let own = match &open.own {
+            Some(own) => Arc::clone(own),
+            None => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let own = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
+                Arc::clone(open.own.insert(Arc::new(own)))
+            }
+        };
+        if open.folders.len() == FOLDERS {
+            open.folders.clear();
+        }
+        let found = Arc::new(found);
+        open.folders.insert(path.to_owned(), Arc::clone(&found));
+        Ok((found, own))
+    }
+
+    /// Closes the folders: whoever has one open keeps its file system mounted.
+    pub fn close(&self) {
+        self.lock().folders.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Folders> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,14 +221,18 @@ fn is_local(place: &OwnedFd, dev: u64) -> bool {
 
 /// Opens for reading what was found, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, as where the kernel says so.
 fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
+    open_by(rustix::fs::CWD, &way::name_of(place), place)
+}
+
+/// The same by the name of it in a folder.
+fn open_by(folder: impl AsFd, name: &str, place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
     if lease::is_held(place) {
         return Err(rustix::io::Errno::WOULDBLOCK.into());
     }
-    let link = way::name_of(place);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let fd = match rustix::fs::open(&link, flags | OFlags::NOATIME, Mode::empty()) {
+    let fd = match rustix::fs::openat(&folder, name, flags | OFlags::NOATIME, Mode::empty()) {
         // Only the owner may leave the access time alone.
-        Err(rustix::io::Errno::PERM) => rustix::fs::open(&link, flags, Mode::empty())?,
+        Err(rustix::io::Errno::PERM) => rustix::fs::openat(&folder, name, flags, Mode::empty())?,
         opened => opened?,
     };
     let facts = FileFacts::of(&fd)?;

@@ -13,7 +13,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-use crate::cache;
 
 /// Hints of one call: as many requests as the kernel keeps back (its BLK_MAX_REQUEST_COUNT).
 const MOST: u32 = 32;
@@ -33,7 +32,7 @@ impl Together {
     /// What the kernel says: io_uring may be missing, switched off, or forbidden by a sandbox.
     pub fn new(largest: u32) -> io::Result<Self> {
         Ok(Self {
-            ring: IoUring::new(MOST)?,
+            ring: IoUring::new(2 * MOST)?,
             scratch: vec![0; largest as usize],
         })
     }
@@ -51,15 +50,16 @@ impl Together {
     }
 
     fn submit(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
-        let mut entries = Vec::with_capacity(parts.len());
+        let mut entries = Vec::with_capacity(2 * parts.len());
         for (fd, range) in parts {
             let len = range.end.saturating_sub(range.start);
             if len > self.scratch.len() as u64 {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            // Else more is read than is asked for.
-            cache::advise_random(fd)?;
             let fd = types::Fd(fd.as_fd().as_raw_fd());
+            // Else more is read than is asked for. The kernel does what it does at once in the order in which it takes it.
+            let advise = opcode::Fadvise::new(fd, 0, libc::POSIX_FADV_RANDOM);
+            entries.push(advise.build());
             let read = opcode::Read::new(fd, self.scratch.as_mut_ptr(), len as u32)
                 .offset(range.start)
                 .rw_flags(libc::RWF_NOWAIT);
@@ -94,6 +94,7 @@ mod tests {
     use foreread_steady::{check, rounds};
 
     use super::*;
+    use crate::cache;
 
     const LARGEST: u32 = 64 << 10;
 
