@@ -424,6 +424,8 @@ impl Worker {
                 parts.push((id, open, missing));
             }
         }
+        // The kernel joins a request to the one before it alone.
+        parts.sort_unstable_by_key(|(_, open, _)| open.facts.ino);
         let joined = self.is_heard && parts.len() > 1 && self.hint_together(&parts);
         for (id, open, missing) in parts {
             for part in missing {

@@ -26,10 +26,13 @@ pub trait Trace: Send {
 
 /// Pages of one want, at most: 128 KiB, Linux's default read-ahead window, which no hint is cut below.
 const JOINED: u64 = 32;
-/// Accesses that are taken together: few at first, so that the program's first reads are requested at once. A file that is opened and
-/// read within one batch is opened once, and small files that were made one after the other are requested together.
+/// Accesses that are taken together: few at first, so that the program's first reads are requested at once, then [`GROWTH`] times as many
+/// as the last time. A file that is opened and read within one batch is opened once, and small files that were made one after the
+/// other are requested together.
 const FIRST_BATCH: usize = 256;
-const BATCH: usize = 8192;
+const GROWTH: usize = 4;
+/// And at most, a bound on memory.
+const BATCH: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
 const INODES: u64 = 16;
 
@@ -90,7 +93,8 @@ impl<'a, T: Trace> Wants<'a, T> {
     pub(crate) fn next(&mut self, planned: &Mutex<Planned>, out: &mut Vec<Want>) -> bool {
         self.batch.clear();
         self.read.clear();
-        let room = std::mem::replace(&mut self.room, BATCH);
+        let room = self.room;
+        self.room = (room * GROWTH).min(BATCH);
         while self.batch.len() < room
             && let Some(access) = self.trace.next()
         {
