@@ -66,9 +66,10 @@ pub(crate) struct State {
     is_complete: bool,
     /// Whether nothing more is to be fetched.
     is_stopped: bool,
-    /// Threads that there are, and of these, threads that are working on a want.
+    /// Threads that there are.
     threads: usize,
-    working: usize,
+    /// The file of each want that a thread is working on.
+    working: Vec<FileId>,
     /// Pages of the wants taken so far.
     taken: u64,
     /// Planned pages that the program has read so far.
@@ -87,8 +88,9 @@ pub(crate) struct State {
 }
 
 /// What came of one want.
-#[derive(Default)]
 struct Done {
+    /// The want's file.
+    file: FileId,
     issued: Vec<(FileId, Range<u64>)>,
     name: Option<(FileId, bool)>,
     differences: Vec<(FileId, Difference)>,
@@ -145,7 +147,7 @@ impl Shared {
 
     /// Starts one more thread if there are wants for it.
     fn start_one(self: &Arc<Self>, state: &mut State) {
-        if state.threads >= THREADS || state.working < state.threads || state.wants.is_empty() {
+        if state.threads >= THREADS || state.working.len() < state.threads || state.wants.is_empty() {
             return;
         }
         let shared = Arc::clone(self);
@@ -178,15 +180,19 @@ impl Shared {
         self.room.notify_all();
     }
 
-    /// Stops, and waits for what is being requested to be entered, unless a file system holds that up.
+    /// Stops, and waits for what is being requested to be entered, unless a file system holds that up: of that it says so.
     pub(crate) fn settle(&self) -> MutexGuard<'_, State> {
         self.stop();
         let begun = Instant::now();
         let mut state = self.lock();
-        while state.working > 0 && begun.elapsed() < PARTING {
+        while !state.working.is_empty() && begun.elapsed() < PARTING {
             let waited = self.room.wait_timeout(state, PARTING / 50);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        let why = || Difference::Gone(format!("no answer within {} ms", PARTING.as_millis()));
+        let held_up = std::mem::take(&mut state.working);
+        let held_up = held_up.into_iter().map(|file| (file, why()));
+        state.differences.extend(held_up);
         state
     }
 
@@ -242,7 +248,7 @@ impl Shared {
     /// Whether all wants have been seen to, whatever became of them.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.lock();
-        state.is_stopped || state.is_complete && state.wants.is_empty() && state.working == 0
+        state.is_stopped || state.is_complete && state.wants.is_empty() && state.working.is_empty()
     }
 
     /// Closes what a thread that has nothing to do has open.
@@ -256,7 +262,6 @@ impl Shared {
         let mut state = self.lock();
         if let Some(done) = done {
             state.enter(done);
-            state.working -= 1;
         }
         loop {
             if state.is_stopped {
@@ -276,7 +281,7 @@ impl Shared {
                 state = wait(&self.more, state);
                 continue;
             };
-            state.working += 1;
+            state.working.push(want.file);
             state.taken += want.pages();
             if state.wants.len() + 1 == WAITING {
                 self.room.notify_all();
@@ -299,6 +304,9 @@ impl State {
     }
 
     fn enter(&mut self, done: Done) {
+        if let Some(place) = self.working.iter().position(|file| *file == done.file) {
+            self.working.swap_remove(place);
+        }
         self.issued.extend(done.issued);
         self.names.extend(done.name);
         self.differences.extend(done.differences);
@@ -350,7 +358,7 @@ impl Worker {
     fn work(mut self) {
         let mut done = None;
         while let Some(want) = self.shared.next(done.take(), &mut self.held) {
-            let mut result = Done::default();
+            let mut result = Done::of(want.file);
             match want.what {
                 What::Pages(pages) => self.fetch(want.file, pages, &mut result),
                 What::Name(kind) => {
@@ -484,6 +492,18 @@ impl Worker {
             if cache::will_need(&open.fd, open.bytes(&part)).is_ok() {
                 done.issued.push((id, part));
             }
+        }
+    }
+}
+
+impl Done {
+    fn of(file: FileId) -> Self {
+        Self {
+            file,
+            issued: Vec::new(),
+            name: None,
+            differences: Vec::new(),
+            device: None,
         }
     }
 }

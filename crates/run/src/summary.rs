@@ -387,10 +387,11 @@ impl Account {
                 }
                 _ => {}
             }
+            let file = self.files.first().cloned();
             if !self.was_helped() && plan.phase != Phase::GaveUp {
-                return Some("nothing was missing that it could have fetched".into());
+                return file.or_else(|| Some("nothing was missing that it could have fetched".into()));
             }
-            return self.files.first().cloned();
+            return file;
         }
         if self.was_helped() {
             return None;
