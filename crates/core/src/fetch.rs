@@ -147,7 +147,8 @@ impl Shared {
 
     /// Starts one more thread if there are wants for it.
     fn start_one(self: &Arc<Self>, state: &mut State) {
-        if state.threads >= THREADS || state.working.len() < state.threads || state.wants.is_empty() {
+        if state.threads >= THREADS || state.working.len() < state.threads || state.wants.is_empty()
+        {
             return;
         }
         let shared = Arc::clone(self);
@@ -241,7 +242,9 @@ impl Shared {
 
     /// Whether no more may be requested until the program has passed some of it.
     fn is_full(&self, state: &State) -> bool {
-        let most = state.trial.map_or(self.budget, |most| most.min(self.budget));
+        let most = state
+            .trial
+            .map_or(self.budget, |most| most.min(self.budget));
         state.taken.saturating_sub(state.passed) >= most
     }
 

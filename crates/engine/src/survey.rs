@@ -202,7 +202,6 @@ impl Sampled {
         let few = self.each >= LONG && self.absent * FEW < SAMPLE as u64;
         few || self.missing.saturating_mul(self.each) < COLD_PAGES
     }
-
 }
 
 /// A survey of several plans, one after the other: each is looked at no further than until it is known to be cold. To look at

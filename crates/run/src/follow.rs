@@ -352,14 +352,13 @@ impl Follower {
             for (name, source) in opened.guesses {
                 engine = engine.with_strand(name, source);
             }
-            engine
-                .with_profiles(move |dev, device| {
-                    let (profile, said) = chosen(device, profiles.of(dev), turns);
-                    if let Ok(mut met) = met.lock() {
-                        met.insert(device.name.clone(), said);
-                    }
-                    profile
-                })
+            engine.with_profiles(move |dev, device| {
+                let (profile, said) = chosen(device, profiles.of(dev), turns);
+                if let Ok(mut met) = met.lock() {
+                    met.insert(device.name.clone(), said);
+                }
+                profile
+            })
         };
         let session = Session::start(make, start).context("starting the engine's thread")?;
         Ok(Self {

@@ -389,7 +389,8 @@ impl Account {
             }
             let file = self.files.first().cloned();
             if !self.was_helped() && plan.phase != Phase::GaveUp {
-                return file.or_else(|| Some("nothing was missing that it could have fetched".into()));
+                return file
+                    .or_else(|| Some("nothing was missing that it could have fetched".into()));
             }
             return file;
         }

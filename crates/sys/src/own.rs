@@ -18,7 +18,12 @@ pub fn fetch() {
 /// How much of this program's file is loaded, in bytes from its beginning; `None` where that is not told.
 fn loaded() -> Option<NonZeroU64> {
     // SAFETY: the kernel's own word, which is none if there is none.
-    let (table, count) = unsafe { (libc::getauxval(libc::AT_PHDR), libc::getauxval(libc::AT_PHNUM)) };
+    let (table, count) = unsafe {
+        (
+            libc::getauxval(libc::AT_PHDR),
+            libc::getauxval(libc::AT_PHNUM),
+        )
+    };
     let table = table as *const libc::Elf64_Phdr;
     if table.is_null() {
         return None;
@@ -26,7 +31,9 @@ fn loaded() -> Option<NonZeroU64> {
     // SAFETY: the program's headers, as many as the kernel says, which stay loaded and are never written.
     let headers = unsafe { std::slice::from_raw_parts(table, count as usize) };
     let loaded = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
-    let end = loaded.map(|one| one.p_offset.saturating_add(one.p_filesz)).max();
+    let end = loaded
+        .map(|one| one.p_offset.saturating_add(one.p_filesz))
+        .max();
     end.and_then(NonZeroU64::new)
 }
 

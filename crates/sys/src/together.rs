@@ -13,7 +13,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-
 /// Hints of one call: as many requests as the kernel keeps back (its BLK_MAX_REQUEST_COUNT).
 const MOST: u32 = 32;
 

@@ -221,7 +221,9 @@ fn helped_record() {
     again.check_mode("prefetched");
     assert!(again.account["cold_wall_ns"].is_null(), "{again:?}");
     check!(
-        again.stderr().contains("when recorded, with reads fetched ahead"),
+        again
+            .stderr()
+            .contains("when recorded, with reads fetched ahead"),
         "{again:?}"
     );
 }

@@ -1,6 +1,5 @@
 //! Following a program: what is gained, and that nothing is lost.
 
-
 use foreread_disk::Model;
 use foreread_engine::{Phase, Report};
 use foreread_plan::{Access, Extent, Kind, PAGE, Seen, ThreadId};

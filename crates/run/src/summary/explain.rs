@@ -78,7 +78,11 @@ impl Account {
             let accuracy = ledger.accuracy();
             share("accuracy", accuracy, "of what was asked for was read");
             let coverage = ledger.coverage(self.device_bytes);
-            share("coverage", coverage, "of what the device gave was fetched ahead");
+            share(
+                "coverage",
+                coverage,
+                "of what the device gave was fetched ahead",
+            );
             let timeliness = ledger.timeliness();
             share("timeliness", timeliness, "of that was there in time");
             let names = &report.names;
