@@ -22,6 +22,7 @@ mod readahead;
 mod real;
 mod records;
 mod replay;
+mod services;
 mod signals;
 mod store;
 mod streams;
@@ -49,6 +50,7 @@ pub fn add(suite: &mut Suite) {
         real::TESTS,
         records::TESTS,
         replay::TESTS,
+        services::TESTS,
         signals::TESTS,
         store::TESTS,
         streams::TESTS,

@@ -1,7 +1,5 @@
 //! What a daemon is told on its command line: by `forereadd`, and by `foreread daemon`, which starts it.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -96,11 +94,9 @@ impl Settings {
 /// Makes the folder of models, for this user alone: file names are in there.
 ///
 /// # Errors
-/// When the folder cannot be made, with its name.
+/// When the folder cannot be made, is somebody else's, or others may write to it, with its name.
 pub fn make_state(state: &Path) -> Result<()> {
-    let mut builder = DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(state);
-    made.with_context(|| format!("{}: cannot make the folder of models", state.display()))
+    crate::state::own_folder(state)
 }
 
 /// A likelihood from which on files are fetched.

@@ -28,6 +28,9 @@ const BREATH: Duration = Duration::from_millis(4);
 /// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the watch tells of that
 /// ([`Watch::alarm_fd`]).
 const REST: Duration = Duration::from_millis(20);
+/// How long a watch that cannot wake the loop is left alone at most, while it tells of nothing: each time twice as long as the last, from
+/// [`REST`] on.
+const SELDOM: Duration = Duration::from_millis(160);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;
 /// A random name of the system's start, which the kernel makes anew at each.
@@ -78,13 +81,19 @@ struct Machine {
 
 fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> Result<Status> {
     let mut stop = false;
+    let mut pause = Duration::ZERO;
     while !stop {
-        wait(watch.as_ref(), &counter, daemon.patience());
-        let mut more = true;
+        wait(watch.as_ref(), &counter, daemon.patience(), pause);
+        let (mut more, mut told) = (true, false);
         while more {
             more = watch.poll(&mut |event| daemon.taken.push(event));
+            told |= !daemon.taken.is_empty();
             daemon.take();
         }
+        pause = match told {
+            true => Duration::ZERO,
+            false => (2 * pause).clamp(REST, SELDOM),
+        };
         counter.answer(|ask| match ask {
             Ask::Status => Answer::Status(Box::new(daemon.status(watch.as_ref()))),
             Ask::Predict { path, uid } => Answer::Predicted(daemon.mind.after(&path, uid)),
@@ -106,16 +115,15 @@ fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> R
     Ok(daemon.status(watch.as_ref()))
 }
 
-/// Waits for an event or a question.
-fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration) {
+/// Waits for an event or a question; no longer than `pause` where the watch cannot tell of events.
+fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration, pause: Duration) {
     let mut fds = vec![PollFd::from_borrowed_fd(counter.wait_fd(), PollFlags::IN)];
     let patience = match watch.wait_fd() {
         Some(fd) => {
             fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
             patience
         }
-        // There is a pause before each look.
-        None => Duration::ZERO,
+        None => patience.min(pause),
     };
     let patience = Timespec::try_from(patience).ok();
     // A signal ends it early, and no more.

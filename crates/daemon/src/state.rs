@@ -77,32 +77,42 @@ pub(crate) struct Loaded {
     pub(crate) problems: Vec<String>,
 }
 
+/// Makes the folder of the state if there is none. Nothing is made in one that is not this user's alone.
+///
+/// # Errors
+/// Where the folder cannot be made, or is somebody else's, or others may write to it.
+pub(crate) fn own_folder(folder: &Path) -> Result<()> {
+    let within = || folder.display().to_string();
+    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => {
+            let what = format!("{}: cannot make the folder of models", within());
+            return Err(why).context(what);
+        }
+        _ => {}
+    }
+    let about = std::fs::symlink_metadata(folder).with_context(within)?;
+    ensure!(about.is_dir(), "{} is no folder", folder.display());
+    ensure!(
+        about.uid() == rustix::process::geteuid().as_raw(),
+        "{}: it belongs to user {}",
+        folder.display(),
+        about.uid()
+    );
+    ensure!(
+        about.mode() & 0o022 == 0,
+        "{}: others may write to it",
+        folder.display()
+    );
+    Ok(())
+}
+
 impl State {
     /// Loads what there is in a folder of this user alone, which is made if there is none.
     ///
     /// # Errors
-    /// Where the folder cannot be made, or is somebody else's, or others may write to it.
+    /// As [`own_folder`].
     pub(crate) fn load(folder: &Path) -> Result<Loaded> {
-        let within = || folder.display().to_string();
-        match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
-            Err(why) if why.kind() != ErrorKind::AlreadyExists => {
-                return Err(why).with_context(within);
-            }
-            _ => {}
-        }
-        let about = std::fs::symlink_metadata(folder).with_context(within)?;
-        ensure!(about.is_dir(), "{} is no folder", folder.display());
-        ensure!(
-            about.uid() == rustix::process::geteuid().as_raw(),
-            "{}: it belongs to user {}",
-            folder.display(),
-            about.uid()
-        );
-        ensure!(
-            about.mode() & 0o022 == 0,
-            "{}: others may write to it",
-            folder.display()
-        );
+        own_folder(folder)?;
         let mut problems = Vec::new();
         let (mut state, known) = match Self::open(folder) {
             Ok(opened) => opened,

@@ -490,10 +490,29 @@ impl Account {
         }
     }
 
-    /// Write the account to a file as JSON.
+    /// Writes the account as JSON: to what is at the path if that is no file, else to a file in the place of any that is there, or to
+    /// none.
     fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(&self.json())?;
-        Ok(std::fs::write(path, text + "\n")?)
+        let text = serde_json::to_string_pretty(&self.json())? + "\n";
+        let is_file = std::fs::symlink_metadata(path).map_or(true, |meta| meta.is_file());
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(format!(".partial-{}", std::process::id()));
+        let created = is_file.then(|| std::fs::File::create_new(&partial));
+        let Some(Ok(mut file)) = created else {
+            // A folder in which nothing can be made may have a file that can be written.
+            return Ok(std::fs::write(path, text)?);
+        };
+        let written = std::io::Write::write_all(&mut file, text.as_bytes());
+        let moved = written.is_ok() && std::fs::rename(&partial, path).is_ok();
+        if !moved {
+            let _ = std::fs::remove_file(&partial);
+        }
+        written?;
+        if !moved {
+            // Another user's file, in a folder where only its owner may replace it.
+            std::fs::write(path, text)?;
+        }
+        Ok(())
     }
 }
 

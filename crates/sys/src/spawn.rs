@@ -20,6 +20,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use crate::checked;
 use crate::signals::Signals;
 
+/// Names the process that inherited sockets are meant for (sd_listen_fds(3)). A program started in the place of this process is that
+/// process.
+const LISTENER: &[u8] = b"LISTEN_PID=";
+/// Digits of a process number, at most.
+const DIGITS: usize = 10;
 /// What runs a file that the kernel cannot.
 const SHELL: &CStr = c"/bin/sh";
 /// The search path where none is set, as the C library has it.
@@ -107,13 +112,16 @@ pub fn spawn(
         .iter()
         .map(|(name, value)| terminated([name.as_bytes(), b"=", value.as_bytes()].concat()))
         .collect::<io::Result<_>>()?;
-    let environment = environment(variables, &own);
+    let mut environment = environment(variables, &own);
+    let mut listener = listener(&mut environment);
     let attributes = Attributes::new(signals)?;
     let actions = Actions::new()?;
-    let start = |program: &CStr, words: &[&CStr]| {
+    let mut start = |program: &CStr, words: &[&CStr]| {
         let words: Vec<_> = pointers(words.iter().copied());
-        if CHILD_IGNORED.load(Ordering::Relaxed) {
-            return fork(program, &words, &environment, signals);
+        if CHILD_IGNORED.load(Ordering::Relaxed) || listener.is_some() {
+            let number = listener.as_deref_mut();
+            let number = number.and_then(|variable| variable.get_mut(LISTENER.len()..));
+            return fork(program, &words, &environment, number, signals);
         }
         let mut pid = 0;
         // SAFETY: the strings and both lists of them are terminated and outlive the call, as do
@@ -146,12 +154,13 @@ pub fn spawn(
     }
 }
 
-/// Starts a program that is to find `SIGCHLD` ignored, which `posix_spawn` has no means for. Both lists end
-/// with a null.
+/// Starts a program that is to find `SIGCHLD` ignored, or its own number in the environment, which `posix_spawn` has no means for. Both
+/// lists end with a null; `number` is where the environment has room for it.
 fn fork(
     program: &CStr,
     words: &[*mut c_char],
     environment: &[*mut c_char],
+    number: Option<&mut [u8]>,
     signals: &Signals,
 ) -> io::Result<u32> {
     let failed = Shared::new()?;
@@ -163,6 +172,9 @@ fn fork(
     let pid = unsafe {
         let pid = checked(libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0))?;
         if pid == 0 {
+            if let Some(number) = number {
+                write_own_number(number);
+            }
             turn_into(program, words, environment, signals.before());
             failed
                 .get()
@@ -178,6 +190,39 @@ fn fork(
             unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
             Err(io::Error::from_raw_os_error(errno))
         }
+    }
+}
+
+/// If inherited sockets are meant for this process, puts a variable with room for the program's number in the place of the one that
+/// says so: only the program's process knows its number, once it is there.
+fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
+    let own = [LISTENER, std::process::id().to_string().as_bytes()].concat();
+    let is_own = |string: &&mut *mut c_char| {
+        // SAFETY: a list of terminated strings that ends with a null.
+        !string.is_null() && unsafe { CStr::from_ptr(**string) }.to_bytes() == own
+    };
+    let place = environment.iter_mut().find(is_own)?;
+    let mut variable = LISTENER.to_vec();
+    variable.resize(LISTENER.len() + DIGITS + 1, 0);
+    *place = variable.as_mut_ptr().cast();
+    Some(variable)
+}
+
+/// Writes this process's number, in decimal digits. Allocates nothing.
+fn write_own_number(to: &mut [u8]) {
+    let mut left = std::process::id();
+    let mut digits = [0_u8; DIGITS];
+    let mut first = DIGITS;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    for (to, digit) in to.iter_mut().zip(&digits[first..]) {
+        *to = *digit;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use foreread_tests::{Need, eventually, foreread, text};
 use rustix::process::Signal;
@@ -15,6 +16,12 @@ pub const TESTS: &[Test] = &[
         ALL,
         &[Need::Fanotify, Need::Nobody],
         a_user_without_rights_has_own_programs_seen_and_their_files_fetched,
+    ),
+    (
+        "a_daemon_that_sees_nothing_sleeps",
+        ALL,
+        &[Need::Fanotify, Need::Nobody],
+        a_daemon_that_sees_nothing_sleeps,
     ),
     (
         "programs_outlive_a_daemon_that_is_killed",
@@ -109,6 +116,26 @@ fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
         end(running);
         cached > 0
     });
+}
+
+fn a_daemon_that_sees_nothing_sleeps() {
+    let place = Place::of_nobody();
+    let running = place.running();
+    let slept = || -> u64 {
+        let path = format!("/proc/{}/status", running.0.id());
+        let status = std::fs::read_to_string(path).expect("our child");
+        let mut lines = status.lines();
+        let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.expect("a count").trim().parse().expect("a number")
+    };
+    // Its pauses grow from 20 ms to 160.
+    std::thread::sleep(Duration::from_secs(1));
+    let before = slept();
+    std::thread::sleep(Duration::from_secs(3));
+    let often = slept() - before;
+    assert!(often < 75, "{often} times in 3 s");
+    running.signal(Signal::TERM);
+    running.end();
 }
 
 fn programs_outlive_a_daemon_that_is_killed() {

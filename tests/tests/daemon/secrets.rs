@@ -1,7 +1,7 @@
 //! What the daemon tells whom, and what it believes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::{Command, Output};
 
 use foreread_tests::{Need, eventually, foreread, text};
@@ -23,6 +23,12 @@ pub const TESTS: &[Test] = &[
         QUICK,
         &[Need::Fanotify],
         a_socket_of_somebody_else_is_not_believed,
+    ),
+    (
+        "nothing_is_made_in_a_folder_of_models_that_is_somebody_elses",
+        QUICK,
+        &[Need::Fanotify],
+        nothing_is_made_in_a_folder_of_models_that_is_somebody_elses,
     ),
     (
         "hostile_names_break_neither_lines_nor_terminals",
@@ -157,6 +163,33 @@ fn a_socket_of_somebody_else_is_not_believed() {
         let said = place.complaint(words);
         assert!(said.contains("belongs to user 65534"), "{said}");
     }
+}
+
+fn nothing_is_made_in_a_folder_of_models_that_is_somebody_elses() {
+    let place = Place::new();
+    let folder = place.lab.path("elsewhere");
+    fs::create_dir(&folder).expect("a folder");
+    let is_left = |why: &str| {
+        for words in [["daemon", "run"], ["daemon", "start"]] {
+            let said = place.complaint(&words);
+            assert!(said.contains(why), "{said}");
+            assert_eq!(
+                fs::read_dir(&folder).expect("the folder").count(),
+                0,
+                "{why}"
+            );
+        }
+    };
+    symlink(&folder, place.state()).expect("a link");
+    is_left("is no folder");
+    fs::remove_file(place.state()).expect("the link");
+    fs::rename(&folder, place.state()).expect("the same folder");
+    symlink(place.state(), &folder).expect("a link to look through");
+    chown(place.state(), Some(NOBODY), None).expect("root may");
+    is_left("it belongs to user 65534");
+    chown(place.state(), Some(0), None).expect("root may");
+    fs::set_permissions(place.state(), fs::Permissions::from_mode(0o777)).expect("its mode");
+    is_left("others may write to it");
 }
 
 fn hostile_names_break_neither_lines_nor_terminals() {

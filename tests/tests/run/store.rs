@@ -144,6 +144,8 @@ fn full() {
         "mount -t tmpfs -o size=64k none home || exit 99
          {foreread} run -q -- cksum data > /dev/null
          cat /dev/zero > home/fill 2> /dev/null
+         {foreread} run --json home/account.json -- cksum data > /dev/null 2> said
+         ls home/*.json > accounts 2> /dev/null
          \"$@\"; status=$?
          {foreread} list --json > listed
          cp home/foreread/records/*.fr kept.fr
@@ -164,6 +166,10 @@ fn full() {
         outcome.reason().contains(place.to_str().unwrap()),
         "{outcome:?}"
     );
+    let said = fs::read_to_string(lab.path("said")).expect("what was said");
+    assert!(said.contains("no account was written"), "{said}");
+    let accounts = fs::read_to_string(lab.path("accounts")).expect("what there is");
+    assert!(!accounts.contains("account.json"), "{accounts}");
     // The file that a record grows in has a name that says nothing to anybody.
     assert!(!outcome.reason().contains(".partial-"), "{outcome:?}");
     assert!(
