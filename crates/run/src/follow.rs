@@ -464,7 +464,8 @@ impl Follower {
         });
     }
 
-    /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait.
+    /// Whether the session has any use for a read. Without a plan, none of a program whose reads do not wait, once all that was fetched
+    /// is accounted for.
     fn wants(&mut self, sequence: &Sequence) -> bool {
         if self.has_plan {
             return true;
@@ -474,7 +475,8 @@ impl Follower {
             if self.rests() {
                 self.session.resume();
             }
-        } else if self.patience > 0 && !self.session.is_busy() {
+        } else if self.patience > 0 && !self.session.is_busy() && self.session.ledger().is_closed()
+        {
             self.patience -= 1;
         }
         self.patience > 0
