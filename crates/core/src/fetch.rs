@@ -372,6 +372,7 @@ impl Worker {
             }
             done = Some(result);
         }
+        self.shared.let_go(&mut self.held);
     }
 
     fn look_up(&mut self, id: FileId, kind: Kind, done: &mut Done) {

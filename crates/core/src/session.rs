@@ -346,6 +346,25 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_open_once_a_plan_is_fetched() {
+        let (folder, files) = lab();
+        let path = folder.path().canonicalize().unwrap();
+        let is_open = || {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap();
+            let mut open = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+            open.any(|name| name.starts_with(&path))
+        };
+        let session = start(
+            &files,
+            scattered(300).map(|page| read(0, page)).collect(),
+            1 << 20,
+        );
+        wait("the plan", || session.shared.is_done());
+        wait("the end of its threads", || !is_open());
+        assert!(session.finish().issued > 0);
+    }
+
+    #[test]
     fn no_more_than_the_budget_is_ahead_of_the_program() {
         let (_folder, files) = lab();
         let reads: Vec<_> = (0..PAGES).rev().map(|page| read(0, page)).collect();

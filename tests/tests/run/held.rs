@@ -126,8 +126,9 @@ impl Drop for Disk<'_> {
     }
 }
 
-/// Tries a command for a fifth of a second.
-const AGAIN: &str = "again() { for n in 1 2 3 4 5 6 7 8 9 10; do \"$@\" 2> /dev/null && return; sleep 0.02; done; \
+/// Tries a command for two seconds: foreread's threads may wait that long for a processor. What is held to the program's end is held
+/// longer than that.
+const AGAIN: &str = "again() { n=0; while [ $n -lt 100 ]; do \"$@\" 2> /dev/null && return; sleep 0.02; n=$((n + 1)); done; \
                      echo \"$*: refused\"; }";
 
 fn unmounted() {
