@@ -20,6 +20,7 @@ use foreread_sys::{own, spawn};
 const TOOLS: &str = "foreread-tools";
 
 fn main() -> ExitCode {
+    // First of all: after the command line was read, a cold start of `true` took 17.9 ms in place of 15.0.
     own::fetch();
     spawn::keep_children();
     ended(match words::run(env::args_os().skip(1)) {

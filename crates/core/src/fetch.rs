@@ -74,7 +74,7 @@ pub(crate) struct State {
     taken: u64,
     /// Planned pages that the program has read so far.
     passed: u64,
-    /// The same as long as a plan is on trial.
+    /// Pages that may be requested and not passed while the plan is on trial; `None` once it is trusted.
     trial: Option<u64>,
     /// Whether there was ever no room in the budget.
     was_full: bool,

@@ -30,6 +30,7 @@ const JOINED: u64 = 32;
 /// as the last time. A file that is opened and read within one batch is opened once, and small files that were made one after the
 /// other are requested together.
 const FIRST_BATCH: usize = 256;
+/// The factor was not measured by itself, nor others.
 const GROWTH: usize = 4;
 /// And at most, a bound on memory.
 const BATCH: usize = 1 << 16;

@@ -28,8 +28,8 @@ const BREATH: Duration = Duration::from_millis(4);
 /// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the watch tells of that
 /// ([`Watch::alarm_fd`]).
 const REST: Duration = Duration::from_millis(20);
-/// How long a watch that cannot wake the loop is left alone at most, while it tells of nothing: each time twice as long as the last, from
-/// [`REST`] on.
+/// How long the loop pauses at most before it looks at a watch that cannot wake it. The pause doubles from [`REST`] on while the watch
+/// tells of nothing. A bound on what an idle daemon costs; other bounds were not measured.
 const SELDOM: Duration = Duration::from_millis(160);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;

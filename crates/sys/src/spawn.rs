@@ -8,7 +8,7 @@
 
 use std::env;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
-use std::io;
+use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -173,7 +173,8 @@ fn fork(
         let pid = checked(libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0))?;
         if pid == 0 {
             if let Some(number) = number {
-                write_own_number(number);
+                // Digits are formatted in place: nothing is allocated. There is room for them.
+                let _ = write!(&mut *number, "{}", std::process::id());
             }
             turn_into(program, words, environment, signals.before());
             failed
@@ -206,24 +207,6 @@ fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
     variable.resize(LISTENER.len() + DIGITS + 1, 0);
     *place = variable.as_mut_ptr().cast();
     Some(variable)
-}
-
-/// Writes this process's number, in decimal digits. Allocates nothing.
-fn write_own_number(to: &mut [u8]) {
-    let mut left = std::process::id();
-    let mut digits = [0_u8; DIGITS];
-    let mut first = DIGITS;
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    for (to, digit) in to.iter_mut().zip(&digits[first..]) {
-        *to = *digit;
-    }
 }
 
 /// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, of whose
