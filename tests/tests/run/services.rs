@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use foreread_tests::{Lab, finish, start};
+use foreread_tests::{Lab, finish, foreread, start, text};
 
 use foreread_tests::suite::{QUICK, Test};
 
@@ -21,7 +21,8 @@ fn listener() {
     let lab = Lab::new();
     for (pid, whose) in [("$$", "me\n"), ("1", "init\n")] {
         for _ in 0..3 {
-            let (command, account) = lab.running(&[], &["sh", "-c", ASK]);
+            let mut command = lab.command(foreread());
+            command.args(["run", "--quiet", "--", "sh", "-c", ASK]);
             let mut manager = Command::new("sh");
             let become_it = format!("export LISTEN_FDS=1 LISTEN_PID={pid}; exec \"$@\"");
             manager
@@ -37,9 +38,8 @@ fn listener() {
                     manager.env(name, value);
                 }
             }
-            let outcome = account.of(finish(start(&mut manager)));
-            let said = String::from_utf8_lossy(&outcome.output.stdout).into_owned();
-            assert_eq!(said, whose, "{outcome:?}");
+            let output = finish(start(&mut manager));
+            assert_eq!(text(&output.stdout), whose, "{output:?}");
         }
     }
 }
