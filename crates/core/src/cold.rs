@@ -5,6 +5,7 @@
 //!
 //! Data flow: the record's sample and its foot → [`Look`] → [`Look::pays`].
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -36,28 +37,30 @@ pub struct Look {
 impl Look {
     /// Looks for a sample in memory.
     pub fn at(sample: &Sample, files: &impl Files) -> Self {
+        let mut memory = Kernel::default();
+        let look = Self::by(sample, files, &mut memory);
+        let differences = memory.differences;
+        Self {
+            differences,
+            ..look
+        }
+    }
+
+    /// Looks for a sample in this memory.
+    pub(crate) fn by(sample: &Sample, files: &impl Files, memory: &mut impl Memory) -> Self {
         let mut look = Self::default();
-        let mut open: Option<Open> = None;
         let pages = sample.parts.iter().flat_map(|part| &part.expected);
         let pages: Vec<_> = pages.filter(|one| !one.pages.is_empty()).collect();
         let names: Vec<_> = sample.parts.iter().flat_map(|part| &part.names).collect();
         let share = PLACES / 2;
         for one in spread(&pages, PLACES - names.len().min(share)) {
-            let Some(meta) = files.file(one.file) else {
-                continue;
-            };
-            if open.as_ref().is_none_or(|open| open.path != meta.path) {
-                let opened = Open::of(&meta.path);
-                let differs = opened.difference(meta).map(|how| (one.file, how));
-                look.differences.extend(differs);
-                open = Some(opened);
+            if let Some(meta) = files.file(one.file) {
+                look.add(memory.has(one.file, meta, &one.pages));
             }
-            let has = open.as_ref().is_some_and(|open| open.has(&one.pages));
-            look.add(has);
         }
         for name in spread(&names, PLACES - pages.len().min(share)) {
             if let Some(meta) = files.file(name.file) {
-                look.add(is_known(meta));
+                look.add(memory.knows(meta));
             }
         }
         look
@@ -96,9 +99,37 @@ fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     all.iter().step_by(step)
 }
 
-/// Whether a name and its inode are in memory.
-fn is_known(meta: &FileMeta) -> bool {
-    way::in_memory(&meta.path, way::Links::Refused).is_some()
+/// What is in memory, as found out without waiting for any device.
+pub(crate) trait Memory {
+    /// Whether all these pages are there, or cannot be fetched.
+    fn has(&mut self, file: FileId, meta: &FileMeta, pages: &Range<u64>) -> bool;
+
+    /// Whether a name and its inode are there.
+    fn knows(&mut self, meta: &FileMeta) -> bool;
+}
+
+/// The kernel's.
+#[derive(Default)]
+struct Kernel {
+    /// The file of the last place.
+    open: Option<Open>,
+    differences: Vec<(FileId, Difference)>,
+}
+
+impl Memory for Kernel {
+    fn has(&mut self, file: FileId, meta: &FileMeta, pages: &Range<u64>) -> bool {
+        if self.open.as_ref().is_none_or(|open| open.path != meta.path) {
+            let opened = Open::of(&meta.path);
+            let differs = opened.difference(meta).map(|how| (file, how));
+            self.differences.extend(differs);
+            self.open = Some(opened);
+        }
+        self.open.as_ref().is_some_and(|open| open.has(pages))
+    }
+
+    fn knows(&mut self, meta: &FileMeta) -> bool {
+        way::in_memory(&meta.path, way::Links::Refused).is_some()
+    }
 }
 
 /// A file of the sample.
@@ -125,7 +156,7 @@ impl Open {
     }
 
     /// Whether all these pages are in memory, or cannot be fetched.
-    fn has(&self, pages: &std::ops::Range<u64>) -> bool {
+    fn has(&self, pages: &Range<u64>) -> bool {
         let Some(found) = &self.found else {
             return false;
         };
@@ -137,7 +168,7 @@ impl Open {
         if pages.start >= end {
             return true;
         }
-        crate::fetch::missing(fd, facts, &(pages.start..end)).is_empty()
+        crate::system::missing(fd, facts, &(pages.start..end)).is_empty()
     }
 }
 

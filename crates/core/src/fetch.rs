@@ -6,36 +6,31 @@
 //! Invariants: nothing but regular files is opened, and directories that are listed; a file is open only while it is worked on; at
 //! most a budget of pages is requested and not passed by the program; nobody waits for a thread that a file system holds up.
 //!
-//! Data flow: wants → [`Shared::next`] → [`Worker`] → hints; what came of them → [`State`].
+//! [`State`] decides, and [`Worker`] does what was decided. Neither has threads, clocks or locks, and a worker's calls are those of a
+//! [`System`]: a model of a machine drives both in virtual time. [`Shared`] is the real threads.
+//!
+//! Data flow: wants → [`State::next`] → [`Worker`] → hints; what came of them → [`State`].
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use foreread_plan::{FileId, FileMeta, Kind, PAGE};
-use foreread_sys::file::{FileFacts, Opener};
-use foreread_sys::name::Place;
-use foreread_sys::residency::Residency;
-use foreread_sys::together::Together;
-use foreread_sys::{cache, thread};
+use foreread_plan::{FileId, FileMeta, PAGE};
+use foreread_sys::file::FileFacts;
+use foreread_sys::thread;
 use rustc_hash::FxHashSet;
 
 use crate::Files;
+use crate::system::{Kept, Kernel, Known, System, now};
 use crate::wants::{Want, What};
 
 /// Threads, at most. Other numbers were not measured with this code.
 const THREADS: usize = 16;
-/// Bytes of one hint among several given together, at most: a small file.
-const LARGEST: u32 = 128 << 10;
 /// Bytes of stack of each.
 const STACK: usize = 256 << 10;
 /// Wants that wait to be taken, at most: a bound on memory (48 bytes each).
 const WAITING: usize = 1 << 16;
-/// Entries of a directory that are read, at most: a bound on time.
-const ENTRIES: usize = 1 << 16;
 /// How long a thread waits for the program to pass what was requested, before it looks again whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -72,6 +67,8 @@ pub(crate) struct State {
     working: Vec<FileId>,
     /// Pages of the wants taken so far.
     taken: u64,
+    /// Pages that may be requested and not passed.
+    budget: u64,
     /// Planned pages that the program has read so far.
     passed: u64,
     /// Pages that may be requested and not passed while the plan is on trial; `None` once it is trusted.
@@ -83,12 +80,20 @@ pub(crate) struct State {
     pub(crate) names: Vec<(FileId, bool)>,
     pub(crate) differences: Vec<(FileId, Difference)>,
     pub(crate) devices: BTreeSet<u64>,
-    /// Whether devices keep what is read of them in memory, where that is known.
-    keeps: BTreeMap<u64, bool>,
+}
+
+/// What a thread is to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Work(Want),
+    /// Wait until the program has passed what was requested.
+    AwaitRoom,
+    AwaitWants,
+    End,
 }
 
 /// What came of one want.
-struct Done {
+pub(crate) struct Done {
     /// The want's file.
     file: FileId,
     issued: Vec<(FileId, Range<u64>)>,
@@ -105,23 +110,17 @@ pub(crate) struct Shared {
     more: Condvar,
     /// There is room for wants, or for pages.
     room: Condvar,
-    /// Pages that may be requested and not passed.
-    budget: u64,
-    opener: Opener,
+    known: Arc<Known>,
 }
 
 impl Shared {
     pub(crate) fn new(files: Arc<dyn Files>, budget: u64, trial: Option<u64>) -> Self {
         Self {
             files,
-            state: Mutex::new(State {
-                trial,
-                ..State::default()
-            }),
+            state: Mutex::new(State::new(budget, trial)),
             more: Condvar::new(),
             room: Condvar::new(),
-            budget: budget.max(1),
-            opener: Opener::default(),
+            known: Arc::default(),
         }
     }
 
@@ -132,51 +131,83 @@ impl Shared {
     /// Adds wants, once there is room; false if no more are needed.
     pub(crate) fn add(self: &Arc<Self>, wants: &mut Vec<Want>) -> bool {
         let mut state = self.lock();
-        while state.wants.len() >= WAITING && !state.is_stopped {
+        while !state.has_room() {
             state = wait(&self.room, state);
         }
         if state.is_stopped {
             return false;
         }
-        state.wants.extend(wants.drain(..));
+        state.add(wants);
         self.start_one(&mut state);
         drop(state);
         self.more.notify_all();
         true
     }
 
-    /// Starts one more thread if there are wants for it.
+    /// Starts one more thread if it has something to do.
     fn start_one(self: &Arc<Self>, state: &mut State) {
-        if state.threads >= THREADS || state.working.len() < state.threads || state.wants.is_empty()
-        {
+        if !state.wants_thread() {
             return;
         }
         let shared = Arc::clone(self);
-        let work = move || Worker::new(shared).work();
         let started = thread::builder("foreread-fetch")
             .stack_size(STACK)
-            .spawn(work);
+            .spawn(move || shared.work());
         // Fewer have to do.
-        state.threads += usize::from(started.is_ok());
+        if started.is_ok() {
+            state.has_started();
+        }
+    }
+
+    /// A thread, to its end.
+    fn work(self: &Arc<Self>) {
+        let system = Kernel::new(Arc::clone(&self.known));
+        let mut worker = Worker::new(Arc::clone(&self.files), system);
+        let mut done = None;
+        while let Some(want) = self.next(done.take(), &mut worker) {
+            done = Some(now(worker.serve(want)));
+        }
+        worker.let_go();
+    }
+
+    /// The next want; `None` at the end. The last one is `done`. While there is none, the worker has nothing open.
+    fn next(self: &Arc<Self>, done: Option<Done>, worker: &mut Worker<Kernel>) -> Option<Want> {
+        let mut state = self.lock();
+        if let Some(done) = done {
+            state.enter(done);
+        }
+        loop {
+            let wake = match state.next() {
+                Next::End => return None,
+                Next::Work(want) => {
+                    if state.wants.len() + 1 == WAITING {
+                        self.room.notify_all();
+                    }
+                    self.start_one(&mut state);
+                    return Some(want);
+                }
+                Next::AwaitRoom => &self.room,
+                Next::AwaitWants => &self.more,
+            };
+            worker.let_go();
+            state = wait(wake, state);
+        }
     }
 
     /// All wants of the plan have been added.
     pub(crate) fn complete(&self) {
-        self.lock().is_complete = true;
+        self.lock().complete();
         self.more.notify_all();
     }
 
     /// Whether all wants of the plan are known.
     pub(crate) fn is_complete(&self) -> bool {
-        self.lock().is_complete
+        self.lock().is_complete()
     }
 
     /// Nothing more is to be fetched.
     pub(crate) fn stop(&self) {
-        let mut state = self.lock();
-        state.is_stopped = true;
-        state.wants.clear();
-        drop(state);
+        self.lock().stop();
         self.more.notify_all();
         self.room.notify_all();
     }
@@ -199,106 +230,119 @@ impl Shared {
 
     /// The program has read so many planned pages.
     pub(crate) fn passed(&self, pages: u64) {
-        let mut state = self.lock();
-        let was_full = self.is_full(&state);
-        state.passed += pages;
-        drop(state);
+        let was_full = self.lock().passed(pages);
         if was_full {
             self.room.notify_all();
         }
     }
 
-    /// Whether pages of a file stay in memory once they are read: so they do on a block device. Of another device that is found out
-    /// by reading the first page that is wanted of it. Direct I/O of a client in user space leaves nothing in memory.
-    fn is_kept(&self, id: FileId, open: &Open, page: u64, done: &mut Done) -> bool {
-        let dev = open.facts.dev;
-        if rustix::fs::major(dev) != 0 {
-            return true;
-        }
-        if let Some(known) = self.lock().keeps.get(&dev) {
-            return *known;
-        }
-        let one = page..page + 1;
-        let is_missing = || !missing(&open.fd, &open.facts, &one).is_empty();
-        let was_missing = is_missing();
-        if was_missing && rustix::io::pread(&open.fd, &mut [0], page * PAGE).is_err() {
-            // Tells nothing of other files.
-            return true;
-        }
-        let is_kept = !was_missing || !is_missing();
-        self.lock().keeps.insert(dev, is_kept);
-        if was_missing && is_kept {
-            done.issued.push((id, one));
-        }
-        is_kept
-    }
-
     /// The plan is on trial no more.
     pub(crate) fn trust(&self) {
-        if self.lock().trial.take().is_some() {
+        let was_on_trial = self.lock().trust();
+        if was_on_trial {
             self.room.notify_all();
         }
     }
 
-    /// Whether no more may be requested until the program has passed some of it.
-    fn is_full(&self, state: &State) -> bool {
-        let most = state
-            .trial
-            .map_or(self.budget, |most| most.min(self.budget));
-        state.taken.saturating_sub(state.passed) >= most
-    }
-
     /// Whether all wants have been seen to, whatever became of them.
     pub(crate) fn is_done(&self) -> bool {
-        let state = self.lock();
-        state.is_stopped || state.is_complete && state.wants.is_empty() && state.working.is_empty()
-    }
-
-    /// Closes what a thread that has nothing to do has open.
-    fn let_go(&self, held: &mut Held) {
-        *held = Held::default();
-        self.opener.close();
-    }
-
-    /// The next want; `None` at the end. The last one is `done`. While there is none, nothing is `held`.
-    fn next(self: &Arc<Self>, done: Option<Done>, held: &mut Held) -> Option<Want> {
-        let mut state = self.lock();
-        if let Some(done) = done {
-            state.enter(done);
-        }
-        loop {
-            if state.is_stopped {
-                return None;
-            }
-            if self.is_full(&state) {
-                state.was_full |= state.trial.is_none();
-                self.let_go(held);
-                state = wait(&self.room, state);
-                continue;
-            }
-            let Some(want) = state.wants.pop_front() else {
-                if state.is_complete {
-                    return None;
-                }
-                self.let_go(held);
-                state = wait(&self.more, state);
-                continue;
-            };
-            state.working.push(want.file);
-            state.taken += want.pages();
-            if state.wants.len() + 1 == WAITING {
-                self.room.notify_all();
-            }
-            self.start_one(&mut state);
-            return Some(want);
-        }
+        self.lock().is_done()
     }
 }
 
 impl State {
+    /// At most `budget` pages are requested and not passed by the program, and at most `trial` until the plan is trusted.
+    pub(crate) fn new(budget: u64, trial: Option<u64>) -> Self {
+        Self {
+            budget: budget.max(1),
+            trial,
+            ..Self::default()
+        }
+    }
+
+    /// Whether more wants may be added, or need not be because it is over.
+    pub(crate) fn has_room(&self) -> bool {
+        self.wants.len() < WAITING || self.is_stopped
+    }
+
+    /// Adds wants.
+    pub(crate) fn add(&mut self, wants: &mut Vec<Want>) {
+        self.wants.extend(wants.drain(..));
+    }
+
+    /// All wants of the plan have been added.
+    pub(crate) fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Whether one more thread would have something to do.
+    pub(crate) fn wants_thread(&self) -> bool {
+        self.threads < THREADS && self.working.len() >= self.threads && !self.wants.is_empty()
+    }
+
+    /// One more thread was started.
+    pub(crate) fn has_started(&mut self) {
+        self.threads += 1;
+    }
+
+    /// What a thread that has nothing to do is to do.
+    pub(crate) fn next(&mut self) -> Next {
+        if self.is_stopped {
+            return Next::End;
+        }
+        if self.is_full() {
+            self.was_full |= self.trial.is_none();
+            return Next::AwaitRoom;
+        }
+        let Some(want) = self.wants.pop_front() else {
+            return if self.is_complete {
+                Next::End
+            } else {
+                Next::AwaitWants
+            };
+        };
+        self.working.push(want.file);
+        self.taken += want.pages();
+        Next::Work(want)
+    }
+
+    /// The program has read so many planned pages; whether there was no room before.
+    pub(crate) fn passed(&mut self, pages: u64) -> bool {
+        let was_full = self.is_full();
+        self.passed += pages;
+        was_full
+    }
+
+    /// The plan is on trial no more; whether it was.
+    pub(crate) fn trust(&mut self) -> bool {
+        self.trial.take().is_some()
+    }
+
+    /// Nothing more is to be fetched.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopped = true;
+        self.wants.clear();
+    }
+
+    /// Whether all wants have been seen to, whatever became of them.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_stopped || self.is_complete && self.wants.is_empty() && self.working.is_empty()
+    }
+
+    /// Whether no more may be requested until the program has passed some of it.
+    fn is_full(&self) -> bool {
+        let most = self.trial.map_or(self.budget, |most| most.min(self.budget));
+        self.taken.saturating_sub(self.passed) >= most
+    }
+
     #[cfg(test)]
     pub(crate) fn is_on_trial(&self) -> bool {
         self.trial.is_some()
+    }
+
+    /// Whether all wants of the plan are known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Whether the budget was ever used up.
@@ -306,7 +350,8 @@ impl State {
         self.was_full
     }
 
-    fn enter(&mut self, done: Done) {
+    /// A want is seen to.
+    pub(crate) fn enter(&mut self, done: Done) {
         if let Some(place) = self.working.iter().position(|file| *file == done.file) {
             self.working.swap_remove(place);
         }
@@ -322,82 +367,67 @@ fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, Stat
     waited.unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// One thread.
-struct Worker {
-    shared: Arc<Shared>,
-    held: Held,
+/// What one thread does.
+pub(crate) struct Worker<S: System> {
+    files: Arc<dyn Files>,
+    system: S,
+    /// The file of the last want, as long as there are wants.
+    held: Option<(FileId, Open<S::File>)>,
     /// Files of which nothing is fetched, and it was said.
     met: FxHashSet<FileId>,
-    /// How hints are given together; `None` before the first, and where the kernel offers no way.
-    together: Option<Together>,
-    /// Whether hints given together are of use.
-    is_heard: bool,
-}
-
-/// What a thread has open as long as there are wants for it.
-#[derive(Default)]
-struct Held {
-    /// The file of the last want.
-    open: Option<(FileId, Open)>,
 }
 
 /// A file that is open.
-struct Open {
-    fd: OwnedFd,
+struct Open<F> {
+    file: F,
     facts: FileFacts,
 }
 
-impl Worker {
-    fn new(shared: Arc<Shared>) -> Self {
+impl<S: System> Worker<S> {
+    pub(crate) fn new(files: Arc<dyn Files>, system: S) -> Self {
         Self {
-            shared,
-            held: Held::default(),
+            files,
+            system,
+            held: None,
             met: FxHashSet::default(),
-            together: None,
-            is_heard: true,
         }
     }
 
-    fn work(mut self) {
-        let mut done = None;
-        while let Some(want) = self.shared.next(done.take(), &mut self.held) {
-            let mut result = Done::of(want.file);
-            match want.what {
-                What::Pages(pages) => self.fetch(want.file, pages, &mut result),
-                What::Name(kind) => {
-                    self.held.open = None;
-                    self.look_up(want.file, kind, &mut result);
+    /// Brings what is wanted into memory, or on its way.
+    pub(crate) async fn serve(&mut self, want: Want) -> Done {
+        let mut done = Done::of(want.file);
+        match want.what {
+            What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
+            What::Name(kind) => {
+                self.held = None;
+                let meta = self.files.file(want.file);
+                let path = meta.map(|meta| &*meta.path);
+                if let Some(path) = path
+                    && let Some(waited) = self.system.look_up(path, kind).await
+                {
+                    done.name = Some((want.file, waited));
                 }
-                What::Together(all) => self.fetch_together(all, &mut result),
             }
-            done = Some(result);
+            What::Together(all) => self.fetch_together(all, &mut done).await,
         }
-        self.shared.let_go(&mut self.held);
+        done
     }
 
-    fn look_up(&mut self, id: FileId, kind: Kind, done: &mut Done) {
-        let Some(meta) = self.shared.files.file(id) else {
-            return;
-        };
-        let Ok(place) = Place::find(&meta.path) else {
-            return;
-        };
-        let mut waited = place.was_waited_for;
-        if kind == Kind::List {
-            waited |= place.list(ENTRIES).unwrap_or(false);
-        }
-        done.name = Some((id, waited));
+    /// Closes all that is open.
+    pub(crate) fn let_go(&mut self) {
+        self.held = None;
+        self.system.let_go();
     }
 
     /// Opens a file.
-    fn open(&mut self, id: FileId, done: &mut Done) -> Option<Open> {
-        let meta = self.shared.files.file(id)?;
-        match self.shared.opener.open(&meta.path) {
-            Ok((fd, facts)) => {
+    async fn open(&mut self, id: FileId, done: &mut Done) -> Option<Open<S::File>> {
+        let meta = self.files.file(id)?;
+        match self.system.open(&meta.path).await {
+            Ok((file, facts)) => {
                 let differs = difference(meta, &facts).map(|differs| (id, differs));
                 done.differences.extend(differs);
                 done.device = Some(facts.dev);
-                Some(Open { fd, facts })
+                Some(Open { file, facts })
             }
             Err(why) => {
                 self.refuse(id, &why.to_string(), done);
@@ -414,34 +444,50 @@ impl Worker {
         }
     }
 
+    /// The parts of these pages that a hint would fetch.
+    async fn missing(
+        &mut self,
+        id: FileId,
+        open: &Open<S::File>,
+        pages: Range<u64>,
+        done: &mut Done,
+    ) -> Vec<Range<u64>> {
+        let end = pages.end.min(open.facts.size.div_ceil(PAGE));
+        if pages.start >= end {
+            return Vec::new();
+        }
+        let Open { file, facts } = open;
+        match self.system.keeps(file, facts, pages.start).await {
+            Kept::Yes => {}
+            Kept::ByReading => done.issued.push((id, pages.start..pages.start + 1)),
+            Kept::No => {
+                self.refuse(id, UNKEPT, done);
+                return Vec::new();
+            }
+        }
+        self.system.missing(file, facts, pages.start..end).await
+    }
+
     /// Requests pages of small files in one call, until the end of which the kernel keeps back what it has for the device and joins
     /// what lies next to each other.
-    fn fetch_together(&mut self, all: Vec<(FileId, Range<u64>)>, done: &mut Done) {
-        self.held.open = None;
+    async fn fetch_together(&mut self, all: Vec<(FileId, Range<u64>)>, done: &mut Done) {
+        self.held = None;
         let mut parts = Vec::new();
         for (id, pages) in all {
-            let Some(open) = self.open(id, done) else {
+            let Some(open) = self.open(id, done).await else {
                 continue;
             };
-            let end = pages.end.min(open.facts.size.div_ceil(PAGE));
-            if pages.start >= end {
-                continue;
-            }
-            if !self.shared.is_kept(id, &open, pages.start, done) {
-                self.refuse(id, UNKEPT, done);
-                continue;
-            }
-            let missing = missing(&open.fd, &open.facts, &(pages.start..end));
+            let missing = self.missing(id, &open, pages, done).await;
             if !missing.is_empty() {
                 parts.push((id, open, missing));
             }
         }
         // The kernel joins a request to the one before it alone.
         parts.sort_unstable_by_key(|(_, open, _)| open.facts.ino);
-        let joined = self.is_heard && parts.len() > 1 && self.hint_together(&parts);
+        let joined = parts.len() > 1 && self.hint_together(&parts).await;
         for (id, open, missing) in parts {
             for part in missing {
-                if joined || cache::will_need(&open.fd, open.bytes(&part)).is_ok() {
+                if joined || self.hint(&open, &part).await {
                     done.issued.push((id, part));
                 }
             }
@@ -449,56 +495,40 @@ impl Worker {
     }
 
     /// Hints about all these parts at once; whether anything came of it.
-    fn hint_together(&mut self, parts: &[(FileId, Open, Vec<Range<u64>>)]) -> bool {
-        if self.together.is_none() {
-            self.together = Together::new(LARGEST).ok();
-        }
-        let Some(together) = &mut self.together else {
-            self.is_heard = false;
-            return false;
-        };
+    async fn hint_together(&mut self, parts: &[Part<S::File>]) -> bool {
         let each = parts.iter().flat_map(|(_, open, missing)| {
-            missing
-                .iter()
-                .map(|part| (open.fd.as_fd(), open.bytes(part)))
+            missing.iter().map(|part| (&open.file, open.bytes(part)))
         });
         let each: Vec<_> = each.collect();
-        if together.will_need(&each).is_err() {
-            self.together = None;
-            self.is_heard = false;
-            return false;
-        }
-        // A file system may ignore such hints.
-        let last = each.last();
-        self.is_heard = last.is_some_and(|(fd, bytes)| {
-            cache::stat(fd, bytes.clone()).is_ok_and(|now| now.cached > 0)
-        });
-        self.is_heard
+        self.system.will_need_together(&each).await
     }
 
-    fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
-        if self.held.open.as_ref().is_none_or(|(last, _)| *last != id) {
-            self.held.open = None;
-            self.held.open = self.open(id, done).map(|open| (id, open));
-        }
-        let Some((_, open)) = &self.held.open else {
-            return;
+    /// Whether a hint about this part could be given.
+    async fn hint(&mut self, open: &Open<S::File>, part: &Range<u64>) -> bool {
+        let hinted = self.system.will_need(&open.file, open.bytes(part));
+        hinted.await.is_ok()
+    }
+
+    async fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
+        let held = self.held.take().filter(|(last, _)| *last == id);
+        let open = match held {
+            Some((_, open)) => open,
+            None => match self.open(id, done).await {
+                Some(open) => open,
+                None => return,
+            },
         };
-        let end = pages.end.min(open.facts.size.div_ceil(PAGE));
-        if pages.start >= end {
-            return;
-        }
-        if !self.shared.is_kept(id, open, pages.start, done) {
-            self.refuse(id, UNKEPT, done);
-            return;
-        }
-        for part in missing(&open.fd, &open.facts, &(pages.start..end)) {
-            if cache::will_need(&open.fd, open.bytes(&part)).is_ok() {
+        for part in self.missing(id, &open, pages, done).await {
+            if self.hint(&open, &part).await {
                 done.issued.push((id, part));
             }
         }
+        self.held = Some((id, open));
     }
 }
+
+/// Pages of a file that are to be hinted about.
+type Part<F> = (FileId, Open<F>, Vec<Range<u64>>);
 
 impl Done {
     fn of(file: FileId) -> Self {
@@ -512,7 +542,7 @@ impl Done {
     }
 }
 
-impl Open {
+impl<F> Open<F> {
     /// Where pages of it are, in bytes, but for what lies past its end.
     fn bytes(&self, pages: &Range<u64>) -> Range<u64> {
         pages.start * PAGE..(pages.end * PAGE).min(self.facts.size)
@@ -529,65 +559,5 @@ pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Differenc
         Some(Difference::Modified)
     } else {
         None
-    }
-}
-
-/// The parts of these pages that are neither in memory nor on their way, as far as the kernel tells this user. Of a file that it
-/// tells nothing of, the first page is read without waiting, and stands for all.
-pub(crate) fn missing(fd: &OwnedFd, facts: &FileFacts, pages: &Range<u64>) -> Vec<Range<u64>> {
-    let mut parts = Vec::new();
-    let is_told = !cache::is_hidden(fd, facts.dev) && split(fd, pages.clone(), &mut parts).is_ok();
-    if is_told {
-        return parts;
-    }
-    parts.clear();
-    if by_map(fd, facts, pages, &mut parts).is_ok() {
-        return parts;
-    }
-    let first = pages.start * PAGE;
-    let _ = cache::advise_random(fd);
-    match cache::was_uptodate(fd, first) {
-        Ok(true) => Vec::new(),
-        _ => vec![pages.clone()],
-    }
-}
-
-/// Halves a range until its parts are wholly missing or wholly there.
-fn split(fd: &OwnedFd, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Result<()> {
-    let count = pages.end - pages.start;
-    let cached = cache::stat(fd, pages.start * PAGE..pages.end * PAGE)?.cached;
-    if cached == 0 {
-        add(parts, pages);
-    } else if cached < count {
-        let middle = pages.start + count / 2;
-        split(fd, pages.start..middle, parts)?;
-        split(fd, middle..pages.end, parts)?;
-    }
-    Ok(())
-}
-
-/// Page by page, by `mincore`, where that tells this user the truth.
-fn by_map(
-    fd: &OwnedFd,
-    facts: &FileFacts,
-    pages: &Range<u64>,
-    parts: &mut Vec<Range<u64>>,
-) -> io::Result<()> {
-    if !Residency::permitted(fd.as_fd(), facts.uid)? {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let mut there = Vec::new();
-    Residency::new(fd, facts.size)?.uptodate(pages.start * PAGE..pages.end * PAGE, &mut there)?;
-    for (page, _) in pages.clone().zip(there).filter(|(_, there)| !there) {
-        add(parts, page..page + 1);
-    }
-    Ok(())
-}
-
-/// Appends a part, joined to the last if it follows it.
-fn add(parts: &mut Vec<Range<u64>>, part: Range<u64>) {
-    match parts.last_mut() {
-        Some(last) if last.end == part.start => last.end = part.end,
-        _ => parts.push(part),
     }
 }

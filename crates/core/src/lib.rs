@@ -6,26 +6,31 @@
 //!
 //! - [`wants`]: accesses of a record → wants: pages and names, each once, neighbours joined.
 //! - [`cold`]: whether it is worth it: a sample of the record, held against memory, once, before the program starts.
-//! - [`fetch`]: threads that bring the wants into memory.
+//! - [`fetch`]: which want is next; threads that bring the wants into memory.
+//! - [`system`]: the calls by which they do.
 //! - [`pages`]: sets of pages of files.
-//! - [`session`]: all of that together, and the account: issued = useful + late + wasted + unknown.
+//! - [`account`]: what the program is seen to do, and what came of the plan: issued = useful + late + evicted + wasted + unknown.
+//! - [`session`]: all of that together.
 //!
-//! Data flow: record → [`wants`] → [`fetch`] → page cache; reads seen → [`session`] → account.
+//! Data flow: record → [`wants`] → [`fetch`] → page cache; reads seen → [`account`].
 
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod cold;
 mod fetch;
 mod pages;
 mod session;
+mod system;
 mod wants;
 
 use std::collections::BTreeMap;
 
 use foreread_plan::{FileId, FileMeta};
 
+pub use account::{Account, Names};
 pub use fetch::Difference;
-pub use session::{Account, Session};
+pub use session::Session;
 pub use wants::Trace;
 
 /// The files of a record.

@@ -1,0 +1,184 @@
+//! What the program is seen to do, set against its plan: whether it still follows it, and at the end the account.
+//!
+//! Reads are not set against the plan one by one. What is kept of them is which pages were read, and which of them waited; the
+//! account is made of that at the end. Every [`WINDOW`] reads the plan is judged by its outcome: if it did not have half of them,
+//! the program does something else, and nothing more is fetched.
+//!
+//! Invariant of the account: issued = useful + late + evicted + wasted + unknown. No threads, clocks or system calls.
+//!
+//! Data flow: reads seen → [`Seen::read`] → [`News`] for those who fetch; at the end [`Seen::account`].
+
+use std::ops::Range;
+
+use foreread_plan::{FileId, PAGE};
+use rustc_hash::FxHashSet;
+
+use crate::fetch::{Difference, State};
+use crate::pages::{Pages, Planned};
+
+/// Reads by which a plan is judged.
+pub(crate) const WINDOW: u64 = 1000;
+
+/// What came of a plan. Bytes are whole pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Bytes fetched from the device.
+    pub issued: u64,
+    /// Of these, bytes that were in memory when the program read them.
+    pub useful: u64,
+    /// Bytes that the program had to wait for all the same.
+    pub late: u64,
+    /// Bytes that were gone from memory again when the program read them.
+    pub evicted: u64,
+    /// Bytes that the program did not read, which was observed all the time.
+    pub wasted: u64,
+    /// Bytes that the program was not seen to read, which was not observed all the time.
+    pub unknown: u64,
+    /// Bytes that the program waited for and that were not issued.
+    pub missed: u64,
+    /// Whether fetching ever had to wait for the program, for want of memory.
+    pub was_full: bool,
+    /// Names looked up; of these, names that took a device, and names that the program used.
+    pub names: Names,
+    /// Reads seen, and of these, reads that the plan had.
+    pub reads: u64,
+    /// Reads that the plan had.
+    pub foreseen: u64,
+    /// Whether the program has left the plan.
+    pub has_left: bool,
+    /// Files that differ from the record.
+    pub differences: Vec<(FileId, Difference)>,
+    /// Devices fetched from, by `st_dev`.
+    pub devices: Vec<u64>,
+}
+
+/// What became of names. asked = used + unused + unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Looked up.
+    pub asked: u64,
+    /// Of these, names that a device was waited for.
+    pub fetched: u64,
+    /// Names that the program used.
+    pub used: u64,
+    /// Names that the program did not use, which was observed all the time.
+    pub unused: u64,
+    /// Names that the program was not seen to use, which was not observed all the time.
+    pub unknown: u64,
+}
+
+/// What was seen of the program so far.
+#[derive(Default)]
+pub(crate) struct Seen {
+    read: Pages,
+    waited: Pages,
+    named: FxHashSet<FileId>,
+    reads: u64,
+    foreseen: u64,
+    /// Reads of the current window, and of these, reads that the plan had.
+    window: (u64, u64),
+    /// Reads since the last one of a page that was not read before.
+    idle: u64,
+    pub(crate) has_left: bool,
+    pub(crate) has_strayed: bool,
+    pub(crate) is_unobserved: bool,
+}
+
+/// What a read means to those who fetch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Planned pages that were read for the first time.
+    pub(crate) passed: u64,
+    /// Whether the plan is to be fetched on, where a window is full.
+    pub(crate) holds: Option<bool>,
+}
+
+impl Seen {
+    /// The program has read these pages by so many reads, and waited for a device or not. `is_complete` says whether all of the plan
+    /// is known.
+    pub(crate) fn read(
+        &mut self,
+        file: FileId,
+        pages: Range<u64>,
+        (waited, count): (bool, u64),
+        is_planned: bool,
+        is_complete: impl FnOnce() -> bool,
+    ) -> News {
+        let mut news = News::default();
+        let new = self.read.add(file, pages.clone());
+        if new > 0 {
+            if waited {
+                self.waited.add(file, pages);
+            }
+            news.passed = if is_planned { new } else { 0 };
+            self.has_strayed |= waited && !is_planned && is_complete();
+            self.idle = 0;
+        } else {
+            self.idle += count;
+        }
+        let foreseen = if is_planned { count } else { 0 };
+        self.reads += count;
+        self.foreseen += foreseen;
+        self.window.0 += count;
+        self.window.1 += foreseen;
+        if self.window.0 >= WINDOW {
+            self.has_left |= self.window.1 < self.window.0 / 2;
+            self.window = (0, 0);
+            news.holds = Some(!self.has_left);
+        }
+        news
+    }
+
+    /// The program has used a name.
+    pub(crate) fn named(&mut self, file: FileId) {
+        self.named.insert(file);
+    }
+
+    /// Whether there is nothing new to be seen of the program.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle >= WINDOW
+    }
+
+    /// The account of what was fetched.
+    pub(crate) fn account(&self, state: &mut State, planned: &Planned) -> Account {
+        let mut account = Account {
+            reads: self.reads,
+            foreseen: self.foreseen,
+            has_left: self.has_left,
+            was_full: state.was_full(),
+            differences: std::mem::take(&mut state.differences),
+            devices: state.devices.iter().copied().collect(),
+            ..Account::default()
+        };
+        let (mut issued, mut read, mut late) = (0, 0, 0);
+        for (file, pages) in &state.issued {
+            issued += pages.end - pages.start;
+            read += self.read.count(*file, pages.clone());
+            late += self.waited.count(*file, pages.clone());
+        }
+        account.issued = issued * PAGE;
+        account.late = late * PAGE;
+        account.useful = (read - late) * PAGE;
+        let left = self.waited.common(&planned.left);
+        account.missed = self.waited.len().saturating_sub(late + left) * PAGE;
+        let unread = (issued - read) * PAGE;
+        *if self.is_unobserved {
+            &mut account.unknown
+        } else {
+            &mut account.wasted
+        } = unread;
+        let names = &mut account.names;
+        for (file, waited) in &state.names {
+            names.asked += 1;
+            names.fetched += u64::from(*waited);
+            names.used += u64::from(self.named.contains(file));
+        }
+        let unused = names.asked - names.used;
+        *if self.is_unobserved {
+            &mut names.unknown
+        } else {
+            &mut names.unused
+        } = unused;
+        account
+    }
+}

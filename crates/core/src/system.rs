@@ -1,0 +1,250 @@
+//! What fetching asks of a system: to open files, what of them is missing from memory, hints, names.
+//!
+//! [`Kernel`] is the real one: its calls are done when they return, and [`now`] has their results. The tests have a model of a machine
+//! (`on_a_machine`), where the same calls take virtual time. So the policy that is tested is the one that runs.
+//!
+//! Data flow: [`Worker`](crate::fetch::Worker) → [`System`] → what is in memory, or on its way.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use foreread_plan::{Kind, PAGE};
+use foreread_sys::cache;
+use foreread_sys::file::{FileFacts, Opener};
+use foreread_sys::name::Place;
+use foreread_sys::residency::Residency;
+use foreread_sys::together::Together;
+
+/// Bytes of one hint among several given together, at most: a small file.
+const LARGEST: u32 = 128 << 10;
+/// Entries of a directory that are read, at most: a bound on time.
+const ENTRIES: usize = 1 << 16;
+
+/// A system, as one thread uses it. Pages are numbered from the beginning of their file.
+pub(crate) trait System {
+    /// An open file. It is closed when it is dropped.
+    type File;
+
+    /// Opens a regular file.
+    async fn open(&mut self, path: &Path) -> io::Result<(Self::File, FileFacts)>;
+
+    /// The parts of these pages that are neither in memory nor on their way.
+    async fn missing(
+        &mut self,
+        file: &Self::File,
+        facts: &FileFacts,
+        pages: Range<u64>,
+    ) -> Vec<Range<u64>>;
+
+    /// Hints that these bytes will be read.
+    async fn will_need(&mut self, file: &Self::File, bytes: Range<u64>) -> io::Result<()>;
+
+    /// Hints about all these bytes at once; whether that was of use. Where not, each has to have a hint of its own.
+    async fn will_need_together(&mut self, parts: &[(&Self::File, Range<u64>)]) -> bool;
+
+    /// Whether pages of a file stay in memory once they are read. This page may be read to find that out.
+    async fn keeps(&mut self, file: &Self::File, facts: &FileFacts, page: u64) -> Kept;
+
+    /// Looks a name up, and lists it if it is a directory to be listed; whether that took a device. `None` if nothing is found.
+    async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool>;
+
+    /// Closes what is kept open for later calls.
+    fn let_go(&mut self);
+}
+
+/// Whether pages stay in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Yes,
+    /// The page that was asked with was read from the device.
+    ByReading,
+    No,
+}
+
+/// The result of calls that are done when they return.
+pub(crate) fn now<T>(call: impl Future<Output = T>) -> T {
+    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("the kernel's calls are done when they return"),
+    }
+}
+
+/// What the threads of a session share.
+#[derive(Default)]
+pub(crate) struct Known {
+    opener: Opener,
+    /// Whether devices keep what is read of them in memory, where that is known.
+    keeps: Mutex<BTreeMap<u64, bool>>,
+}
+
+/// The kernel.
+pub(crate) struct Kernel {
+    known: Arc<Known>,
+    /// How hints are given together; `None` before the first, and where the kernel offers no way.
+    together: Option<Together>,
+    /// Whether hints given together are of use.
+    is_heard: bool,
+}
+
+impl Kernel {
+    pub(crate) fn new(known: Arc<Known>) -> Self {
+        Self {
+            known,
+            together: None,
+            is_heard: true,
+        }
+    }
+
+    fn hint_together(&mut self, each: &[(BorrowedFd<'_>, Range<u64>)]) -> bool {
+        if self.together.is_none() {
+            self.together = Together::new(LARGEST).ok();
+        }
+        let Some(together) = &mut self.together else {
+            return false;
+        };
+        if together.will_need(each).is_err() {
+            self.together = None;
+            return false;
+        }
+        // A file system may ignore such hints.
+        let last = each.last();
+        last.is_some_and(|(fd, bytes)| {
+            cache::stat(fd, bytes.clone()).is_ok_and(|now| now.cached > 0)
+        })
+    }
+}
+
+impl System for Kernel {
+    type File = OwnedFd;
+
+    async fn open(&mut self, path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
+        self.known.opener.open(path)
+    }
+
+    async fn missing(
+        &mut self,
+        file: &OwnedFd,
+        facts: &FileFacts,
+        pages: Range<u64>,
+    ) -> Vec<Range<u64>> {
+        missing(file, facts, &pages)
+    }
+
+    async fn will_need(&mut self, file: &OwnedFd, bytes: Range<u64>) -> io::Result<()> {
+        cache::will_need(file, bytes)
+    }
+
+    async fn will_need_together(&mut self, parts: &[(&OwnedFd, Range<u64>)]) -> bool {
+        if self.is_heard {
+            let each = parts.iter().map(|(fd, bytes)| (fd.as_fd(), bytes.clone()));
+            self.is_heard = self.hint_together(&each.collect::<Vec<_>>());
+        }
+        self.is_heard
+    }
+
+    /// So they do on a block device. Of another device that is found out by reading the first page that is wanted of it. Direct I/O
+    /// of a client in user space leaves nothing in memory.
+    async fn keeps(&mut self, file: &OwnedFd, facts: &FileFacts, page: u64) -> Kept {
+        if rustix::fs::major(facts.dev) != 0 {
+            return Kept::Yes;
+        }
+        let keeps = || {
+            let keeps = self.known.keeps.lock();
+            keeps.unwrap_or_else(PoisonError::into_inner)
+        };
+        let known = keeps().get(&facts.dev).copied();
+        if let Some(known) = known {
+            return if known { Kept::Yes } else { Kept::No };
+        }
+        let is_missing = || !missing(file, facts, &(page..page + 1)).is_empty();
+        let was_missing = is_missing();
+        if was_missing && rustix::io::pread(file, &mut [0], page * PAGE).is_err() {
+            // Tells nothing of other files.
+            return Kept::Yes;
+        }
+        let is_kept = !was_missing || !is_missing();
+        keeps().insert(facts.dev, is_kept);
+        match (was_missing, is_kept) {
+            (_, false) => Kept::No,
+            (true, true) => Kept::ByReading,
+            (false, true) => Kept::Yes,
+        }
+    }
+
+    async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool> {
+        let place = Place::find(path).ok()?;
+        let lists = kind == Kind::List && place.list(ENTRIES).unwrap_or(false);
+        Some(place.was_waited_for || lists)
+    }
+
+    fn let_go(&mut self) {
+        self.known.opener.close();
+    }
+}
+
+/// The parts of these pages that are neither in memory nor on their way, as far as the kernel tells this user. Of a file that it
+/// tells nothing of, the first page is read without waiting, and stands for all.
+pub(crate) fn missing(fd: &OwnedFd, facts: &FileFacts, pages: &Range<u64>) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let is_told = !cache::is_hidden(fd, facts.dev) && split(fd, pages.clone(), &mut parts).is_ok();
+    if is_told {
+        return parts;
+    }
+    parts.clear();
+    if by_map(fd, facts, pages, &mut parts).is_ok() {
+        return parts;
+    }
+    let first = pages.start * PAGE;
+    let _ = cache::advise_random(fd);
+    match cache::was_uptodate(fd, first) {
+        Ok(true) => Vec::new(),
+        _ => vec![pages.clone()],
+    }
+}
+
+/// Halves a range until its parts are wholly missing or wholly there.
+fn split(fd: &OwnedFd, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Result<()> {
+    let count = pages.end - pages.start;
+    let cached = cache::stat(fd, pages.start * PAGE..pages.end * PAGE)?.cached;
+    if cached == 0 {
+        add(parts, pages);
+    } else if cached < count {
+        let middle = pages.start + count / 2;
+        split(fd, pages.start..middle, parts)?;
+        split(fd, middle..pages.end, parts)?;
+    }
+    Ok(())
+}
+
+/// Page by page, by `mincore`, where that tells this user the truth.
+fn by_map(
+    fd: &OwnedFd,
+    facts: &FileFacts,
+    pages: &Range<u64>,
+    parts: &mut Vec<Range<u64>>,
+) -> io::Result<()> {
+    if !Residency::permitted(fd.as_fd(), facts.uid)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut there = Vec::new();
+    Residency::new(fd, facts.size)?.uptodate(pages.start * PAGE..pages.end * PAGE, &mut there)?;
+    for (page, _) in pages.clone().zip(there).filter(|(_, there)| !there) {
+        add(parts, page..page + 1);
+    }
+    Ok(())
+}
+
+/// Appends a part, joined to the last if it follows it.
+fn add(parts: &mut Vec<Range<u64>>, part: Range<u64>) {
+    match parts.last_mut() {
+        Some(last) if last.end == part.start => last.end = part.end,
+        _ => parts.push(part),
+    }
+}
