@@ -4,7 +4,7 @@
 //! account is made of that at the end. Every [`WINDOW`] reads the plan is judged by its outcome: if it did not have half of them,
 //! the program does something else, and nothing more is fetched.
 //!
-//! Invariant of the account: issued = useful + late + evicted + wasted + unknown. No threads, clocks or system calls.
+//! Invariant of the account: issued = useful + late + evicted + wasted + infill + unknown. No threads, clocks or system calls.
 //!
 //! Data flow: reads seen → [`Seen::read`] → [`News`] for those who fetch; at the end [`Seen::account`].
 
@@ -32,6 +32,8 @@ pub struct Account {
     pub evicted: u64,
     /// Bytes that the program did not read, which was observed all the time.
     pub wasted: u64,
+    /// Bytes between those that were planned, which cost less than one more request, and which the program did not read.
+    pub infill: u64,
     /// Bytes that the program was not seen to read, which was not observed all the time.
     pub unknown: u64,
     /// Bytes that the program waited for and that were not issued.
@@ -150,18 +152,20 @@ impl Seen {
             devices: state.devices.iter().copied().collect(),
             ..Account::default()
         };
-        let (mut issued, mut read, mut late) = (0, 0, 0);
+        let (mut issued, mut read, mut late, mut infill) = (0, 0, 0, 0);
         for (file, pages) in &state.issued {
             issued += pages.end - pages.start;
             read += self.read.count(*file, pages.clone());
             late += self.waited.count(*file, pages.clone());
+            infill += self.read.count_outside(&planned.all, *file, pages.clone());
         }
         account.issued = issued * PAGE;
         account.late = late * PAGE;
         account.useful = (read - late) * PAGE;
         let left = self.waited.common(&planned.left);
         account.missed = self.waited.len().saturating_sub(late + left) * PAGE;
-        let unread = (issued - read) * PAGE;
+        account.infill = infill * PAGE;
+        let unread = (issued - read - infill) * PAGE;
         *if self.is_unobserved {
             &mut account.unknown
         } else {

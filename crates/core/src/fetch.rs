@@ -11,7 +11,7 @@
 //!
 //! Data flow: wants → [`State::next`] → [`Worker`] → hints; what came of them → [`State`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,8 +22,10 @@ use foreread_sys::thread;
 use rustc_hash::FxHashSet;
 
 use crate::Files;
+use crate::backlog::Backlog;
+use crate::price::{Price, Reach, Sight};
 use crate::system::{Kept, Kernel, Known, System, now};
-use crate::wants::{Want, What};
+use crate::wants::{JOINED, Want, What};
 
 /// Threads, at most. Other numbers were not measured with this code.
 const THREADS: usize = 16;
@@ -56,7 +58,7 @@ pub enum Difference {
 /// What became of the wants so far.
 #[derive(Default)]
 pub(crate) struct State {
-    wants: VecDeque<Want>,
+    wants: Backlog,
     /// Whether all wants of the plan are known.
     is_complete: bool,
     /// Whether nothing more is to be fetched.
@@ -65,8 +67,11 @@ pub(crate) struct State {
     threads: usize,
     /// The file of each want that a thread is working on.
     working: Vec<FileId>,
-    /// Pages of the wants taken so far.
+    /// Pages of the wants taken so far, and pages of the gaps between them.
     taken: u64,
+    between: u64,
+    /// What requests cost, by device.
+    prices: BTreeMap<u64, Price>,
     /// Pages that may be requested and not passed.
     budget: u64,
     /// Planned pages that the program has read so far.
@@ -85,11 +90,19 @@ pub(crate) struct State {
 /// What a thread is to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    Work(Want),
+    Work(Task),
     /// Wait until the program has passed what was requested.
     AwaitRoom,
     AwaitWants,
     End,
+}
+
+/// A request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    want: Want,
+    /// The device that is to be looked at afterwards.
+    look: Option<u64>,
 }
 
 /// What came of one want.
@@ -100,6 +113,7 @@ pub(crate) struct Done {
     name: Option<(FileId, bool)>,
     differences: Vec<(FileId, Difference)>,
     device: Option<u64>,
+    sight: Option<(u64, Sight)>,
 }
 
 /// What the threads share.
@@ -137,7 +151,7 @@ impl Shared {
         if state.is_stopped {
             return false;
         }
-        state.add(wants);
+        state.add(wants, &*self.files);
         self.start_one(&mut state);
         drop(state);
         self.more.notify_all();
@@ -164,27 +178,28 @@ impl Shared {
         let system = Kernel::new(Arc::clone(&self.known));
         let mut worker = Worker::new(Arc::clone(&self.files), system);
         let mut done = None;
-        while let Some(want) = self.next(done.take(), &mut worker) {
-            done = Some(now(worker.serve(want)));
+        while let Some(task) = self.next(done.take(), &mut worker) {
+            done = Some(now(worker.serve(task)));
         }
         worker.let_go();
     }
 
-    /// The next want; `None` at the end. The last one is `done`. While there is none, the worker has nothing open.
-    fn next(self: &Arc<Self>, done: Option<Done>, worker: &mut Worker<Kernel>) -> Option<Want> {
+    /// The next request; `None` at the end. The last one is `done`. While there is none, the worker has nothing open.
+    fn next(self: &Arc<Self>, done: Option<Done>, worker: &mut Worker<Kernel>) -> Option<Task> {
         let mut state = self.lock();
         if let Some(done) = done {
             state.enter(done);
         }
         loop {
+            let had_no_room = !state.has_room();
             let wake = match state.next() {
                 Next::End => return None,
-                Next::Work(want) => {
-                    if state.wants.len() + 1 == WAITING {
+                Next::Work(task) => {
+                    if had_no_room && state.has_room() {
                         self.room.notify_all();
                     }
                     self.start_one(&mut state);
-                    return Some(want);
+                    return Some(task);
                 }
                 Next::AwaitRoom => &self.room,
                 Next::AwaitWants => &self.more,
@@ -266,8 +281,10 @@ impl State {
     }
 
     /// Adds wants.
-    pub(crate) fn add(&mut self, wants: &mut Vec<Want>) {
-        self.wants.extend(wants.drain(..));
+    pub(crate) fn add(&mut self, wants: &mut Vec<Want>, files: &dyn Files) {
+        for want in wants.drain(..) {
+            self.wants.add(want, files);
+        }
     }
 
     /// All wants of the plan have been added.
@@ -294,16 +311,30 @@ impl State {
             self.was_full |= self.trial.is_none();
             return Next::AwaitRoom;
         }
-        let Some(want) = self.wants.pop_front() else {
+        // Gaps take memory that nobody asked for.
+        let has_room = self.trial.is_none() && self.between < self.budget / 2;
+        let room = self.most() - self.taken.saturating_sub(self.passed);
+        let prices = &mut self.prices;
+        let mut look = false;
+        let taken = self.wants.take(room, |dev| {
+            let price = prices.entry(dev).or_default();
+            look = price.made();
+            if has_room { price.reach() } else { Reach::NEAR }
+        });
+        let Some(taken) = taken else {
             return if self.is_complete {
                 Next::End
             } else {
                 Next::AwaitWants
             };
         };
-        self.working.push(want.file);
-        self.taken += want.pages();
-        Next::Work(want)
+        self.working.push(taken.want.file);
+        self.taken += taken.wanted;
+        self.between += taken.want.pages() - taken.wanted;
+        Next::Work(Task {
+            want: taken.want,
+            look: taken.dev.filter(|_| look),
+        })
     }
 
     /// The program has read so many planned pages; whether there was no room before.
@@ -331,8 +362,12 @@ impl State {
 
     /// Whether no more may be requested until the program has passed some of it.
     fn is_full(&self) -> bool {
-        let most = self.trial.map_or(self.budget, |most| most.min(self.budget));
-        self.taken.saturating_sub(self.passed) >= most
+        self.taken.saturating_sub(self.passed) >= self.most()
+    }
+
+    /// Pages that may be requested and not passed.
+    fn most(&self) -> u64 {
+        self.trial.map_or(self.budget, |most| most.min(self.budget))
     }
 
     #[cfg(test)]
@@ -359,6 +394,9 @@ impl State {
         self.names.extend(done.name);
         self.differences.extend(done.differences);
         self.devices.extend(done.device);
+        if let Some((dev, sight)) = done.sight {
+            self.prices.entry(dev).or_default().saw(sight);
+        }
     }
 }
 
@@ -394,7 +432,7 @@ impl<S: System> Worker<S> {
     }
 
     /// Brings what is wanted into memory, or on its way.
-    pub(crate) async fn serve(&mut self, want: Want) -> Done {
+    pub(crate) async fn serve(&mut self, Task { want, look }: Task) -> Done {
         let mut done = Done::of(want.file);
         match want.what {
             What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
@@ -409,6 +447,11 @@ impl<S: System> Worker<S> {
                 }
             }
             What::Together(all) => self.fetch_together(all, &mut done).await,
+        }
+        if let Some(dev) = look
+            && let Some(sight) = self.system.sight(done.device.unwrap_or(dev)).await
+        {
+            done.sight = Some((dev, sight));
         }
         done
     }
@@ -518,9 +561,14 @@ impl<S: System> Worker<S> {
                 None => return,
             },
         };
-        for part in self.missing(id, &open, pages, done).await {
-            if self.hint(&open, &part).await {
-                done.issued.push((id, part));
+        for mut part in self.missing(id, &open, pages, done).await {
+            // The kernel cuts what is longer.
+            while part.start < part.end {
+                let piece = part.start..part.end.min(part.start + JOINED);
+                part.start = piece.end;
+                if self.hint(&open, &piece).await {
+                    done.issued.push((id, piece));
+                }
             }
         }
         self.held = Some((id, open));
@@ -538,6 +586,7 @@ impl Done {
             name: None,
             differences: Vec::new(),
             device: None,
+            sight: None,
         }
     }
 }

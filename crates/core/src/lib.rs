@@ -17,9 +17,11 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod backlog;
 pub mod cold;
 mod fetch;
 mod pages;
+mod price;
 mod session;
 mod system;
 mod wants;

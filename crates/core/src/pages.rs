@@ -64,6 +64,15 @@ impl Pages {
             .sum()
     }
 
+    /// How many of these pages are in neither set.
+    pub(crate) fn count_outside(&self, other: &Self, file: FileId, pages: Range<u64>) -> u64 {
+        let known = |set: &Self, chunk| set.0.get(&(file, chunk)).copied().unwrap_or(0);
+        masks(pages)
+            .map(|(chunk, mask)| mask & !known(self, chunk) & !known(other, chunk))
+            .map(|outside| u64::from(outside.count_ones()))
+            .sum()
+    }
+
     /// How many pages both sets have.
     pub(crate) fn common(&self, other: &Self) -> u64 {
         let both = self.0.iter().map(|(chunk, mask)| {

@@ -190,10 +190,11 @@ mod tests {
             late,
             evicted,
             wasted,
+            infill,
             unknown,
             ..
         } = account;
-        account.issued == useful + late + evicted + wasted + unknown
+        account.issued == useful + late + evicted + wasted + infill + unknown
     }
 
     fn scattered(count: u64) -> impl Iterator<Item = u64> {
@@ -301,7 +302,7 @@ mod tests {
         session.look_away();
         let account = session.finish();
         assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
-        assert_eq!(account.unknown, account.issued);
+        assert_eq!(account.unknown + account.infill, account.issued);
     }
 
     proptest! {

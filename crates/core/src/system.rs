@@ -16,11 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use foreread_plan::{Kind, PAGE};
-use foreread_sys::cache;
 use foreread_sys::file::{FileFacts, Opener};
 use foreread_sys::name::Place;
 use foreread_sys::residency::Residency;
 use foreread_sys::together::Together;
+use foreread_sys::{cache, device};
+
+use crate::price::Sight;
 
 /// Bytes of one hint among several given together, at most: a small file.
 const LARGEST: u32 = 128 << 10;
@@ -54,6 +56,9 @@ pub(crate) trait System {
 
     /// Looks a name up, and lists it if it is a directory to be listed; whether that took a device. `None` if nothing is found.
     async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool>;
+
+    /// What a device has done so far; `None` if it does not tell.
+    async fn sight(&mut self, dev: u64) -> Option<Sight>;
 
     /// Closes what is kept open for later calls.
     fn let_go(&mut self);
@@ -182,6 +187,17 @@ impl System for Kernel {
         let place = Place::find(path).ok()?;
         let lists = kind == Kind::List && place.list(ENTRIES).unwrap_or(false);
         Some(place.was_waited_for || lists)
+    }
+
+    async fn sight(&mut self, dev: u64) -> Option<Sight> {
+        let done = device::done(dev).ok()?;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Some(Sight {
+            at: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
+            requests: done.reads,
+            pages: done.bytes / PAGE,
+            waiting: done.waiting,
+        })
     }
 
     fn let_go(&mut self) {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use foreread_plan::{Access, FileId, FileMeta, Kind, PAGE};
+use foreread_plan::{Access, FileId, FileMeta, Kind};
 use foreread_sources::Streams;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,17 +25,16 @@ pub trait Trace: Send {
 }
 
 /// Pages of one want, at most: 128 KiB, Linux's default read-ahead window, which no hint is cut below.
-const JOINED: u64 = 32;
+pub(crate) const JOINED: u64 = 32;
 /// Accesses that are taken together: few at first, so that the program's first reads are requested at once, then [`GROWTH`] times as many
-/// as the last time. A file that is opened and read within one batch is opened once, and small files that were made one after the
-/// other are requested together.
+/// as the last time. A name whose file is read within its batch is not wanted for itself.
 const FIRST_BATCH: usize = 256;
 /// The factor was not measured by itself, nor others.
 const GROWTH: usize = 4;
 /// And at most, a bound on memory.
 const BATCH: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
-const INODES: u64 = 16;
+pub(crate) const INODES: u64 = 16;
 
 /// What is to be brought into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,39 +117,7 @@ impl<'a, T: Trace> Wants<'a, T> {
             }
         }
         self.batch = batch;
-        self.join(first, out);
         !self.batch.is_empty()
-    }
-
-    /// Puts wants of small files together whose inodes lie in one block: such files were mostly written one after the other.
-    fn join(&self, first: usize, out: &mut Vec<Want>) {
-        let mut groups: FxHashMap<(u64, u64), usize> = FxHashMap::default();
-        let mut kept: Vec<Want> = Vec::with_capacity(out.len() - first);
-        for want in out.drain(first..) {
-            let kin = match &want.what {
-                What::Pages(_) => self.kin(want.file),
-                _ => None,
-            };
-            let (Some(kin), What::Pages(pages)) = (kin, &want.what) else {
-                kept.push(want);
-                continue;
-            };
-            match groups.get(&kin) {
-                None => {
-                    groups.insert(kin, kept.len());
-                    kept.push(want);
-                }
-                Some(&place) => kept[place].add(want.file, pages.clone()),
-            }
-        }
-        out.extend(kept);
-    }
-
-    /// The block of a small file's inode.
-    fn kin(&self, file: FileId) -> Option<(u64, u64)> {
-        let meta = self.files.file(file)?;
-        let is_small = meta.size.div_ceil(PAGE) <= JOINED && rustix::fs::major(meta.dev) != 0;
-        is_small.then(|| block(meta))
     }
 
     fn read(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
@@ -226,17 +193,7 @@ impl<'a, T: Trace> Wants<'a, T> {
 }
 
 impl Want {
-    /// Adds pages of another file.
-    fn add(&mut self, file: FileId, pages: Range<u64>) {
-        if let What::Pages(own) = &self.what {
-            self.what = What::Together(vec![(self.file, own.clone())]);
-        }
-        if let What::Together(all) = &mut self.what {
-            all.push((file, pages));
-        }
-    }
-
-    /// How many pages it is.
+    /// How many pages it is, with its gaps.
     pub(crate) fn pages(&self) -> u64 {
         match &self.what {
             What::Pages(pages) => pages.end - pages.start,
@@ -261,7 +218,7 @@ fn joined(last: &Range<u64>, pages: &Range<u64>) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Advice, Extent, ThreadId};
+    use foreread_plan::{Advice, Extent, PAGE, ThreadId};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -372,16 +329,6 @@ mod tests {
         all.push(access(5, Kind::List, 0..0));
         all.push(access(5, Kind::List, 0..0));
         assert_eq!(wants(all, &files).len(), 5);
-    }
-
-    #[test]
-    fn small_files_whose_inodes_lie_together_are_wanted_together() {
-        let mut files = table(40);
-        files.0.values_mut().for_each(|meta| meta.size = 10_000);
-        let all = (0..40).rev().map(|file| access(file, Kind::Read, 0..3));
-        let wanted = wants(all.collect(), &files);
-        let sizes: Vec<_> = wanted.iter().map(Want::pages).collect();
-        assert_eq!(sizes, [24, 48, 48]);
     }
 
     proptest! {

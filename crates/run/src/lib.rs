@@ -326,20 +326,12 @@ fn help(
         used = Some(record.handle());
         account.baseline = record.summary().cloned();
         let is_alone = account.rank.is_none() && collective.is_none();
-        let by_plan = match is_alone {
-            true => served::Plan::of(&found, record),
-            false => Err(record),
-        };
-        match (by_plan, look) {
-            (Ok(plan), Some(look)) => left_alone = Some(plan.left_alone(look)),
-            (Ok(plan), None) => served = Some(plan),
-            (Err(record), _) => {
-                opened = Some(Opened::new(
-                    record,
-                    &found,
-                    plan.roles(),
-                    collective.clone(),
-                ));
+        match look {
+            Some(look) => left_alone = Some(served::Plan::of(&found, record).left_alone(look)),
+            None if is_alone => served = Some(served::Plan::of(&found, record)),
+            None => {
+                let collective = collective.clone();
+                opened = Some(Opened::new(record, &found, plan.roles(), collective));
             }
         }
         account.followed = Some(found);

@@ -1,7 +1,6 @@
 //! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
 //!
-//! That is for records of runs on quick devices. A record of another command is on trial: little is fetched ahead
-//! until it has shown that it tells what this one reads. Whether a plan pays is decided once, before the program starts
+//! A record of another command is on trial: little is fetched ahead until it has shown that it tells what this one reads. Whether a plan pays is decided once, before the program starts
 //! ([`not_worth`]); where it does not, the program runs as alone and is not observed.
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
@@ -39,18 +38,6 @@ impl foreread_core::Trace for Recording {
     }
 }
 
-/// A recorded wait for one read, in ns, from which on a device is a slow one. Nine in ten reads of a local SSD waited 74 µs to 185 µs
-/// at most, also beside two busy loops and by eight threads at once; 12,000 reads of a modelled network volume took 0.71 ms each.
-const SLOW: u64 = 400_000;
-
-/// Whether the recorded run waited as for a slow device, a network volume or one with a moving head. There each request counts: those
-/// that lie near each other are joined, and their order matters. 12,000 scattered reads of a network volume that takes 3,000 requests
-/// a second took 3.8 s one by one, and 1.65 s joined.
-fn is_slow(recorded: &Summary) -> bool {
-    let waits = [recorded.wait_ns, recorded.name_wait_ns];
-    waits.into_iter().flatten().any(|wait| wait >= SLOW)
-}
-
 /// The foot of a record of this command's own, of a run that went to its end and of which nothing was lost.
 fn whole<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
     let summary = record.summary()?;
@@ -61,7 +48,7 @@ fn whole<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
 /// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
 /// record does not tell.
 pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
-    let summary = whole(found, record).filter(|summary| !is_slow(summary))?;
+    let summary = whole(found, record)?;
     let Record::Outlined(outline) = record else {
         return None;
     };
@@ -78,18 +65,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a record, or the record again where it is not of that kind.
-    pub(super) fn of(found: &Found, record: Record) -> Result<Self, Record> {
-        if record.summary().is_some_and(is_slow) {
-            return Err(record);
-        }
+    /// The plan of a record.
+    pub(super) fn of(found: &Found, record: Record) -> Self {
         let trouble = Trouble::default();
         let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
-        Ok(Self {
+        Self {
             recorded: Arc::new(recorded),
             trouble,
             on_trial: !found.exact,
-        })
+        }
     }
 
     /// What the kernel is best told of the planned files.
@@ -268,6 +252,7 @@ fn report(account: Account, phase: Phase) -> Report {
         late: account.late,
         wasted: account.wasted,
         evicted: account.evicted,
+        infill: account.infill,
         unknown: account.unknown,
         missed: account.missed,
         ..Ledger::default()

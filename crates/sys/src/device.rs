@@ -109,27 +109,51 @@ impl Device {
     }
 }
 
+/// What a block device or partition has done since it appeared, for anyone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Reads that are complete, as the device had them: neighbours are one.
+    pub reads: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Requests that it has now.
+    pub waiting: u64,
+}
+
+/// What the block device or partition `dev` has done.
+///
+/// # Errors
+///
+/// `ENOENT` where `dev` is no block device.
+pub fn done(dev: u64) -> io::Result<Done> {
+    let path = format!("/sys/dev/block/{}/stat", numbers(dev));
+    let text = text::read(&path)?;
+    parse_done(&text).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{path}: {:?}", text.trim()),
+        )
+    })
+}
+
 /// Bytes read from a block device or partition since it appeared, by anyone.
 ///
 /// # Errors
 ///
 /// `ENOENT` where `dev` is no block device.
 pub fn bytes_read(dev: u64) -> io::Result<u64> {
-    let path = format!("/sys/dev/block/{}/stat", numbers(dev));
-    let text = text::read(&path)?;
-    sectors_read(&text)
-        .map(|sectors| sectors * SECTOR)
-        .ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("{path}: {:?}", text.trim()),
-            )
-        })
+    done(dev).map(|done| done.bytes)
 }
 
-/// The third field of a device's `stat`.
-fn sectors_read(stat: &str) -> Option<u64> {
-    stat.split_ascii_whitespace().nth(2)?.parse().ok()
+/// The first, the third and the ninth field of a device's `stat`.
+fn parse_done(stat: &str) -> Option<Done> {
+    let mut fields = stat.split_ascii_whitespace();
+    let mut next = |skipped: usize| fields.nth(skipped)?.parse::<u64>().ok();
+    Some(Done {
+        reads: next(0)?,
+        bytes: next(1)?.checked_mul(SECTOR)?,
+        waiting: next(5)?,
+    })
 }
 
 /// A line of `/proc/self/mountinfo`.
@@ -319,9 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn the_third_field_of_stat_is_sectors_read() {
-        assert_eq!(sectors_read("  10  2  3456 7 8 9"), Some(3456));
-        assert_eq!(sectors_read("10"), None);
+    fn stat_has_reads_sectors_and_what_is_waiting() {
+        let done = Done {
+            reads: 10,
+            bytes: 3456 * SECTOR,
+            waiting: 5,
+        };
+        assert_eq!(parse_done("  10  2  3456 7 8 9 1 2 5 3 4"), Some(done));
+        assert_eq!(parse_done("10 2 3456"), None);
     }
 
     #[test]

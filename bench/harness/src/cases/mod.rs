@@ -10,6 +10,7 @@ mod noharm;
 mod packages;
 mod predicted;
 mod predicted_sources;
+mod programs;
 mod random;
 mod signature;
 mod signature_programs;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(sqlite::cases());
     cases.extend(packages::cases());
     cases.extend(build::cases());
+    cases.extend(programs::cases());
     cases.extend(start::cases());
     cases.extend(noharm::cases());
     cases.extend(hot::cases());
