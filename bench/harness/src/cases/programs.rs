@@ -70,7 +70,7 @@ END
         needs: &[("db_bench", "rocksdb-tools")],
         data: "rocksdb",
         make: "db_bench --benchmarks=fillrandom,compact --num=2000000 --value_size=200 --db=db --compression_type=none --seed=7",
-        run: "db_bench --benchmarks=readrandom --use_existing_db=1 --num=2000000 --reads=12000 --value_size=200 --db=db \
+        run: "db_bench --benchmarks=readrandom --use_existing_db=1 --readonly=1 --num=2000000 --reads=12000 --value_size=200 --db=db \
               --compression_type=none --seed=7 2> /dev/null | grep -o '([0-9]* of [0-9]* found)'",
     },
     Row {
@@ -121,10 +121,10 @@ import duckdb
 print(duckdb.connect().execute(\"select count(*), sum(a % 1000), max(s) from '*.parquet' where k = 7\").fetchall())""#,
     },
     Row {
-        name: "tiles",
+        name: "points",
         about: "gdallocationinfo: 3,000 points of 1,000 tiles",
         needs: &[("gdallocationinfo", "gdal-bin")],
-        data: "tiles",
+        data: "points",
         make: r#"
             mkdir tiles
             python3 - <<'END'
