@@ -4,7 +4,7 @@
 //! passed a page in its plan, or has left the plan, says nothing of whether it will read that page: a page passed is
 //! not waited for any more, and still entered as read when it is.
 //!
-//! Kept as bitmaps over chunks of 64 pages, so that a dense plan costs under a byte a page.
+//! Kept as bitmaps over chunks of 64 pages, so that a dense plan costs about a byte a page.
 //! Invariants: all other bitmaps are subsets of `issued`; a chunk with no bit set is not kept; `waited_for` counts the
 //! pages issued and not passed.
 
@@ -12,22 +12,57 @@ use std::ops::Range;
 
 use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Pages a bit map tells of: the bits of a word.
 const CHUNK: u64 = 64;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Chunk {
     issued: u64,
-    arrived: u64,
+    arrived: Arrivals,
     /// The program is past the entries that they were issued for.
     passed: u64,
     /// Some entry asked for them; the others are infill.
     wanted: u64,
     /// The program was not watched at some time since they were issued, and may have read them.
     unwatched: u64,
-    /// When the last of them arrived, in ns.
-    arrived_at: u64,
+}
+
+/// Which pages of a chunk arrived when: a time in ns and the pages, each page once. The pages of a chunk mostly arrive together.
+#[derive(Clone, Debug, Default)]
+struct Arrivals(SmallVec<[(u64, u64); 1]>);
+
+impl Arrivals {
+    /// The pages that had arrived at `time`, in ns.
+    fn by(&self, time: u64) -> u64 {
+        let in_time = self.0.iter().filter(|(at, _)| *at <= time);
+        in_time.fold(0, |all, (_, pages)| all | pages)
+    }
+
+    /// The pages that have arrived.
+    fn all(&self) -> u64 {
+        self.by(u64::MAX)
+    }
+
+    /// These pages arrived at `time`, in ns. Those that had arrived before stay as they are.
+    fn add(&mut self, pages: u64, time: u64) {
+        let new = pages & !self.all();
+        if new == 0 {
+            return;
+        }
+        match self.0.last_mut() {
+            Some((at, pages)) if *at == time => *pages |= new,
+            _ => self.0.push((time, new)),
+        }
+    }
+
+    fn remove(&mut self, pages: u64) {
+        self.0.retain(|(_, arrived)| {
+            *arrived &= !pages;
+            *arrived != 0
+        });
+    }
 }
 
 /// Issued pages that the program has not read.
@@ -38,6 +73,9 @@ pub(crate) struct Pages {
     /// Whether the program is not watched now.
     unwatched: bool,
 }
+
+/// Runs of pages, by file.
+pub(crate) type Waiting = Vec<(FileId, Range<u64>)>;
 
 /// What became of pages the program read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,17 +123,29 @@ impl Pages {
         self.waited_for
     }
 
-    /// Runs of pages that have arrived and are waited for, in no order; of very many, no more than about `most`.
-    pub(crate) fn waiting(&self, most: usize) -> Vec<(FileId, Range<u64>)> {
+    /// Runs of pages that have arrived and are waited for, by file and page. Of more than so many files and about so many runs it is
+    /// an even sample, which is another one each `turn`: all of them have theirs. Whether these are all.
+    pub(crate) fn waiting(&self, turn: usize, files: usize, most: usize) -> (Waiting, bool) {
+        let chunks = self.chunks.iter();
+        let chunks = chunks.map(|(&place, chunk)| (place, chunk.arrived.all() & !chunk.passed));
+        let mut chunks: Vec<_> = chunks.filter(|(_, pages)| *pages != 0).collect();
+        chunks.sort_unstable();
+        let by_file = || chunks.chunk_by(|((one, _), _), ((other, _), _)| one == other);
+        let every = by_file().count().div_ceil(files.max(1)).max(1);
+        let sampled = by_file().skip(turn % every).step_by(every).flatten();
+        let count = sampled
+            .clone()
+            .map(|(_, pages)| runs_in(*pages))
+            .sum::<u32>();
+        let every_chunk = (count as usize).div_ceil(most.max(1)).max(1);
+        let sampled = sampled
+            .skip(turn / every % every_chunk)
+            .step_by(every_chunk);
         let mut waiting = Vec::new();
-        for (&(file, number), chunk) in &self.chunks {
-            if waiting.len() >= most {
-                break;
-            }
-            let pages = chunk.arrived & !chunk.passed;
+        for &((file, number), pages) in sampled {
             runs(number, pages, &mut |run| waiting.push((file, run)));
         }
-        waiting
+        (waiting, every == 1 && every_chunk == 1)
     }
 
     /// Mark pages as issued. Those that had arrived before and are fetched again begin anew.
@@ -103,14 +153,14 @@ impl Pages {
         let mut issued = Issued::default();
         for (chunk, mask) in masks(pages) {
             let entry = self.chunks.entry((file, chunk)).or_default();
-            let again = mask & entry.arrived;
+            let again = mask & entry.arrived.all();
             let fresh = mask & !entry.issued;
             let waited_for = fresh | again & entry.passed;
             entry.issued |= mask;
-            for kept in [&mut entry.arrived, &mut entry.passed, &mut entry.wanted] {
+            entry.arrived.remove(again);
+            for kept in [&mut entry.passed, &mut entry.wanted, &mut entry.unwatched] {
                 *kept &= !again;
             }
-            entry.unwatched &= !again;
             if self.unwatched {
                 entry.unwatched |= mask;
             }
@@ -124,8 +174,7 @@ impl Pages {
     /// Mark issued pages as arrived at `now`.
     pub(crate) fn arrive(&mut self, file: FileId, pages: &Range<u64>, now: u64) {
         self.mark(file, pages, |_, chunk, pages| {
-            chunk.arrived |= pages;
-            chunk.arrived_at = now;
+            chunk.arrived.add(pages, now);
         });
     }
 
@@ -139,11 +188,7 @@ impl Pages {
     ) -> Read {
         let mut read = Read::default();
         self.strike(file, pages, |number, chunk, hit| {
-            let there = if chunk.arrived_at <= start {
-                hit & chunk.arrived
-            } else {
-                0
-            };
+            let there = hit & chunk.arrived.by(start);
             read.there += u64::from(there.count_ones());
             read.under_way += u64::from((hit & !there).count_ones());
             runs(number, hit, &mut past);
@@ -193,9 +238,9 @@ impl Pages {
     ) -> u64 {
         let mut gone = Vec::new();
         self.mark(file, pages, |number, chunk, pages| {
-            if chunk.arrived_at <= since {
-                runs(number, pages & chunk.arrived, &mut |run| gone.push(run));
-            }
+            runs(number, pages & chunk.arrived.by(since), &mut |run| {
+                gone.push(run);
+            });
         });
         let mut count = 0;
         for run in gone {
@@ -266,9 +311,9 @@ impl Pages {
             }
             seen(number, chunk, hit);
             self.waited_for -= u64::from((hit & !chunk.passed).count_ones());
+            chunk.arrived.remove(hit);
             for bits in [
                 &mut chunk.issued,
-                &mut chunk.arrived,
                 &mut chunk.passed,
                 &mut chunk.wanted,
                 &mut chunk.unwatched,
@@ -280,6 +325,11 @@ impl Pages {
             }
         }
     }
+}
+
+/// How many runs the bits of a chunk are.
+fn runs_in(bits: u64) -> u32 {
+    (bits & !(bits << 1)).count_ones()
 }
 
 /// The bits of a chunk as runs of pages.
@@ -349,6 +399,46 @@ mod tests {
     }
 
     #[test]
+    fn when_its_neighbours_arrived_says_nothing_of_a_page() {
+        let mut pages = Pages::default();
+        pages.issue(FILE, &(0..3));
+        pages.arrive(FILE, &(0..1), 100);
+        pages.arrive(FILE, &(1..2), 200);
+        pages.arrive(FILE, &(0..2), 300);
+        let read = pages.read(FILE, &(0..3), 150, |_| ());
+        assert_eq!((read.there, read.under_way), (1, 2));
+        pages.issue(FILE, &(0..2));
+        pages.arrive(FILE, &(0..1), 400);
+        pages.arrive(FILE, &(1..2), 500);
+        assert_eq!(pages.evict_arrived(FILE, &(0..2), 450, |_| ()), 1);
+    }
+
+    #[test]
+    fn pages_that_wait_are_looked_for_in_turn_and_each_time_all_over() {
+        let mut pages = Pages::default();
+        let of = |file: u32| (0..10).map(move |n| (FileId(file), n * 1000..n * 1000 + 1));
+        let all: Vec<_> = (0..12).flat_map(of).collect();
+        for (file, run) in &all {
+            pages.issue(*file, run);
+            pages.arrive(*file, run, 1);
+        }
+        assert_eq!(pages.waiting(5, 12, 120), (all.clone(), true));
+        let mut looked = Vec::new();
+        for turn in 0..6 {
+            let (waiting, is_all) = pages.waiting(turn, 4, 20);
+            let files: Vec<_> = waiting.chunk_by(|one, other| one.0 == other.0).collect();
+            let spread = |runs: &&[(FileId, Range<u64>)]| runs.len() == 5;
+            assert!(
+                !is_all && files.len() == 4 && files.iter().all(spread),
+                "{files:?}"
+            );
+            looked.extend(waiting);
+        }
+        looked.sort_unstable_by_key(|(file, run)| (*file, run.start));
+        assert_eq!(looked, all);
+    }
+
+    #[test]
     fn a_page_that_was_passed_is_still_read() {
         let mut pages = Pages::default();
         pages.issue(FILE, &(0..4));
@@ -357,7 +447,7 @@ mod tests {
         pages.pass(FILE, &(0..3), |run| past.push(run));
         assert_eq!(past.into_iter().flatten().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(pages.len(), 1);
-        assert_eq!(pages.waiting(usize::MAX), [(FILE, 3..4)]);
+        assert_eq!(pages.waiting(0, usize::MAX, usize::MAX).0, [(FILE, 3..4)]);
         let read = pages.read(FILE, &(1..2), 200, |_| ());
         assert_eq!((read.there, read.under_way), (1, 0));
         pages.want(FILE, &(2..4));
@@ -510,7 +600,7 @@ mod tests {
                         if unwatched { reference.values_mut().for_each(|page| page.unwatched = true); }
                     }
                 }
-                let mut waiting: Vec<u64> = pages.waiting(usize::MAX).into_iter().flat_map(|(_, run)| run).collect();
+                let mut waiting: Vec<u64> = pages.waiting(0, usize::MAX, usize::MAX).0.into_iter().flat_map(|(_, run)| run).collect();
                 waiting.sort_unstable();
                 let arrived = reference.iter().filter(|(_, page)| page.arrived && !page.passed).map(|(&page, _)| page);
                 prop_assert_eq!(waiting, arrived.collect::<Vec<_>>());

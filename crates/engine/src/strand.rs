@@ -45,6 +45,8 @@ pub(crate) struct Strand {
     pub(crate) source: Box<dyn Source>,
     pub(crate) phase: Phase,
     pub(crate) pages: Pages,
+    /// How often the pages that wait to be read were looked for.
+    pub(crate) turn: usize,
     pub(crate) ledger: Ledger,
     pub(crate) track: Track,
     pub(crate) worth: Worth,
@@ -75,6 +77,7 @@ impl Strand {
             source,
             phase: Phase::Ahead,
             pages: Pages::default(),
+            turn: 0,
             ledger: Ledger::default(),
             track: Track::default(),
             worth: Worth::default(),

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use foreread_backend::{Answer, Backend};
 use foreread_plan::{FileId, PAGE};
-use rustc_hash::FxHashMap;
 
 use super::Engine;
 use super::ask::{Purpose, Tally};
@@ -61,20 +60,23 @@ impl<B: Backend> Engine<B> {
         let mut price = 0;
         let mut is_all = self.questions.ahead.is_empty();
         for at in 0..self.strands.len() {
-            let mut waiting = self.strands[at].pages.waiting(LOOK_AHEAD_MOST);
+            let strand = &mut self.strands[at];
+            let room = LOOK_AHEAD_FILES.saturating_sub(self.questions.ahead.len());
+            if room == 0 {
+                is_all = false;
+                break;
+            }
+            let (mut waiting, are_all) = strand.pages.waiting(strand.turn, room, LOOK_AHEAD_MOST);
+            strand.turn = strand.turn.wrapping_add(1);
             let found = waiting.len();
             waiting.retain(|(file, _)| !self.questions.ahead.contains(file));
-            let room = LOOK_AHEAD_FILES.saturating_sub(self.questions.ahead.len());
-            let by_file = waiting.chunk_by(|(one, _), (other, _)| one == other);
-            let mut looked = 0;
-            let mut asked: FxHashMap<FileId, Vec<Range<u64>>> = FxHashMap::default();
-            for runs in by_file.take(room) {
-                looked += runs.len();
+            is_all &= are_all && waiting.len() == found;
+            let mut asked = Vec::new();
+            for runs in waiting.chunk_by(|(one, _), (other, _)| one == other) {
                 price += EVERY_FILE + runs.len() as u64 * EVERY_RUN;
-                let parts = runs.iter().map(|(_, pages)| pages.clone());
-                asked.entry(runs[0].0).or_default().extend(parts);
+                let parts: Vec<_> = runs.iter().map(|(_, pages)| pages.clone()).collect();
+                asked.push((runs[0].0, parts));
             }
-            is_all &= found < LOOK_AHEAD_MOST && looked == found;
             for (file, parts) in asked {
                 let purpose = Purpose::Ahead {
                     strand: at,
