@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use foreread_plan::{Access, ThreadId};
+use foreread_plan::{Access, Kind, ThreadId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -36,23 +36,56 @@ impl Mean {
     }
 }
 
+/// The last access of a thread. Touches that one sample has found share its time.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    start: u64,
+    end: u64,
+    /// Touches of the sample, and the time since the access before it, in ns; 0 of anything else.
+    touches: u64,
+    gap: u64,
+}
+
 /// The program's side: C.
 #[derive(Clone, Debug, Default)]
 pub struct Feedback {
     compute: Mean,
-    ended: FxHashMap<ThreadId, u64>,
+    last: FxHashMap<ThreadId, Last>,
 }
 
 impl Feedback {
     /// The program made this access.
     pub fn observe(&mut self, access: &Access) {
-        if self.ended.len() >= THREADS {
-            self.ended.clear();
+        if self.last.len() >= THREADS {
+            self.last.clear();
         }
-        let end = access.start + access.took;
-        if let Some(last) = self.ended.insert(access.thread, end) {
-            self.compute.add(access.start.saturating_sub(last));
+        let &Access { start, took, .. } = access;
+        let is_sampled = access.kind == Kind::Touch && took == 0;
+        let mut now = Last {
+            start,
+            end: start + took,
+            touches: u64::from(is_sampled),
+            gap: 0,
+        };
+        let Some(last) = self.last.get_mut(&access.thread) else {
+            self.last.insert(access.thread, now);
+            return;
+        };
+        if is_sampled && last.touches > 0 && last.start == start {
+            last.touches += 1;
+            return;
         }
+        // A sample's touches happened between it and the access before it: each took its part of that time.
+        if last.gap > 0 {
+            self.compute.add(last.gap / last.touches);
+        }
+        let gap = start.saturating_sub(last.end);
+        if is_sampled {
+            now.gap = gap;
+        } else {
+            self.compute.add(gap);
+        }
+        *last = now;
     }
 
     /// C: mean compute time between a thread's accesses, in ns, once it is measured.
@@ -212,7 +245,7 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Extent, FileId, Kind};
+    use foreread_plan::{Extent, FileId};
 
     /// The largest gap that is read along by what was measured.
     fn gap_pages(service: &Service, plentiful: bool) -> u64 {
@@ -244,6 +277,22 @@ mod tests {
         }
         let c = feedback.compute_ns().expect("reads");
         assert!((550..=600).contains(&c), "C = {c}, expected about 600 ns");
+    }
+
+    #[test]
+    fn touches_that_one_sample_has_found_share_the_time_before_it() {
+        let mut feedback = Feedback::default();
+        let touch = |start| Access {
+            kind: Kind::Touch,
+            ..read(1, start, 0)
+        };
+        for sample in 1..200u64 {
+            for _ in 0..10 {
+                feedback.observe(&touch(sample * 5_000));
+            }
+        }
+        let c = feedback.compute_ns().expect("touches");
+        assert!((480..=500).contains(&c), "C = {c}, expected 500 ns");
     }
 
     #[test]
