@@ -95,15 +95,18 @@ impl Table {
 
     /// A file by this number was not known to the backend, or was another.
     pub(crate) fn forget(&mut self, file: FileId) {
-        let known = self.files.remove(&file);
-        if let Some(known) = known.filter(|known| known.asked)
-            && let Some(met) = known
-                .device
-                .flatten()
-                .and_then(|device| self.devices.get_mut(&device))
-        {
-            met.under_way -= 1;
+        let Some(known) = self.files.remove(&file) else {
+            return;
+        };
+        let device = known.device.flatten();
+        if let Some(met) = device.and_then(|device| self.devices.get_mut(&device)) {
+            if known.asked {
+                met.under_way -= 1;
+            } else if known.prepared && known.layout.is_none() {
+                met.waiting.retain(|&waiting| waiting != file);
+            }
         }
+        self.gone.retain(|(gone, _)| *gone != file);
     }
 
     /// Nothing is to be fetched by the layouts that are to be asked for.

@@ -103,20 +103,21 @@ impl Files {
         self.with(file, |meta, _| meta.path.clone())
     }
 
-    /// One more, met just now.
-    pub(crate) fn add(&self, file: FileId, meta: FileMeta) {
+    /// One more, met just now; whether there was one of this number.
+    pub(crate) fn add(&self, file: FileId, meta: FileMeta) -> bool {
         let known = Known {
             meta,
             live: true,
             kept: None,
             exact: self.exact,
         };
-        self.insert(file, known);
+        self.insert(file, known)
     }
 
-    fn insert(&self, file: FileId, known: Known) {
+    /// Adds a file; whether there was one of its number.
+    fn insert(&self, file: FileId, known: Known) -> bool {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
-        added.insert(file, known);
+        added.insert(file, known).is_some()
     }
 
     fn remove(&self, file: FileId) {

@@ -110,7 +110,10 @@ impl PageCache {
 
 impl Backend for PageCache {
     fn add(&mut self, file: FileId, meta: FileMeta) {
-        self.common.files.add(file, meta);
+        if self.common.files.add(file, meta) {
+            // What was found out of the file before is told again.
+            self.lanes.started().forget(file);
+        }
     }
 
     fn device(&mut self, file: FileId) -> Option<u64> {

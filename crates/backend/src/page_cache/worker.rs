@@ -52,6 +52,8 @@ pub(super) struct Worker {
     taker: Thread,
     pub(super) held: Held,
     reported: HashSet<FileId>,
+    /// Files that could not be opened, which was reported.
+    gone: HashSet<FileId>,
     /// Files of file systems that keep nothing in the page cache.
     refused: HashSet<FileId>,
     /// Files opened while it was being found out what their device is: to be reported when that is known.
@@ -74,6 +76,7 @@ impl Worker {
             taker: std::thread::current(),
             held: Held::default(),
             reported: HashSet::new(),
+            gone: HashSet::new(),
             refused: HashSet::new(),
             unreported: Vec::new(),
             prover: None,
@@ -155,7 +158,12 @@ impl Worker {
                 self.watch(&request, parts);
                 self.held.settle(request.file);
             }
-            Job::Forget(file) => self.held.close(file),
+            Job::Forget(file) => {
+                self.held.close(file);
+                for known in [&mut self.reported, &mut self.gone, &mut self.refused] {
+                    known.remove(&file);
+                }
+            }
             Job::Discard(file, pages) => {
                 if self.ready(file)
                     && let Some(opened) = self.held.get(file)
@@ -254,10 +262,12 @@ impl Worker {
         match self.files.get(file).map(Opened::open) {
             Some(Ok(opened)) => {
                 self.held.open(file, opened);
+                self.gone.remove(&file);
                 true
             }
             Some(Err(why)) => {
-                if self.reported.insert(file) {
+                self.reported.remove(&file);
+                if self.gone.insert(file) {
                     self.report(Event::Gone {
                         file,
                         why: why.to_string(),

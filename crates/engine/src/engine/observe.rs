@@ -8,6 +8,7 @@ use foreread_plan::{Access, FileId, FileMeta, Kind, Pattern, Seen, Sequence};
 use foreread_sources::Nature;
 
 use super::{DISCLOSE, Engine, Phase};
+use crate::site::Site;
 use crate::track::{Course, Track};
 
 impl<B: Backend> Engine<B> {
@@ -15,12 +16,31 @@ impl<B: Backend> Engine<B> {
     pub fn add_file(&mut self, file: FileId, meta: FileMeta) {
         self.table.forget(file);
         self.backend.add(file, meta);
+        self.place_anew(file);
+    }
+
+    /// The program has a file that could not be opened ahead of it: what is disclosed of it from now on is fetched.
+    fn found(&mut self, file: FileId) {
+        if self.table.is_gone(file) {
+            self.table.forget(file);
+            self.place_anew(file);
+        }
+    }
+
+    /// Where a file lies is not known any more: entries that wait for that have it asked again.
+    fn place_anew(&mut self, file: FileId) {
+        let mut site = Site {
+            table: &mut self.table,
+            backend: &mut self.backend,
+        };
+        self.scheduler.placed(file, &mut site);
     }
 
     /// Something has happened in the program.
     pub fn see(&mut self, seen: &Seen) {
         let Seen::Read(sequence) = seen else {
             if let Seen::File { file, written, .. } = *seen {
+                self.found(file);
                 if written {
                     self.written.insert(file);
                 } else {

@@ -78,6 +78,29 @@ fn a_changed_file_is_said_to_be_so_and_a_shrunk_one_is_fetched_as_far_as_it_goes
 }
 
 #[test]
+fn where_a_file_lies_is_told_again_when_the_file_is_added_anew_or_comes_to_be_there() {
+    let dir = dir();
+    let path = dir.path().join("data");
+    std::fs::write(&path, [7; 8 * PAGE as usize]).unwrap();
+    let meta = meta(&path);
+    let mut backend = PageCache::new(&Arc::default());
+    backend.assume(meta.dev, true);
+    let is_opened = |event: &Event| matches!(event, Event::Opened { .. });
+    for _ in 0..2 {
+        backend.add(FILE, meta.clone());
+        backend.prepare(FILE);
+        wait_for(&mut backend, is_opened);
+    }
+    std::fs::remove_file(&path).unwrap();
+    backend.add(FILE, meta.clone());
+    backend.prepare(FILE);
+    wait_for(&mut backend, |event| matches!(event, Event::Gone { .. }));
+    std::fs::write(&path, [7; 8 * PAGE as usize]).unwrap();
+    backend.prepare(FILE);
+    wait_for(&mut backend, is_opened);
+}
+
+#[test]
 fn the_pages_of_holes_are_neither_fetched_nor_counted() {
     rounds(|| {
         let dir = dir();

@@ -8,27 +8,39 @@ use foreread_engine::{Config, Engine};
 use foreread_plan::{Access, Kind, PAGE, Seen};
 use foreread_sources::{AccessList, Entry, Feed};
 
-use super::{FILE, apart, machine, scattered};
+use super::{FILE, GIB, apart, machine, scattered};
+
+/// Reads as a program lists them.
+fn entries(reads: &[Access]) -> Vec<Entry> {
+    let entry = |&Access { file, extent, .. }: &Access| Entry {
+        file,
+        extent,
+        marked: false,
+    };
+    reads.iter().map(entry).collect()
+}
 
 /// An engine that follows a program's list of these reads.
 fn follow(shared: &Arc<Mutex<SimMachine>>, reads: &[Access]) -> Engine<Sim> {
+    follow_list(shared, reads).0
+}
+
+/// The same, and the list.
+fn follow_list(
+    shared: &Arc<Mutex<SimMachine>>,
+    reads: &[Access],
+) -> (Engine<Sim>, Arc<Mutex<AccessList>>) {
     let mut list = AccessList::new(1 << 20);
-    let entries: Vec<Entry> = reads
-        .iter()
-        .map(|&Access { file, extent, .. }| Entry {
-            file,
-            extent,
-            marked: false,
-        })
-        .collect();
     list.region(FILE, 0..u64::MAX);
-    assert_eq!(list.set(&entries), entries.len());
-    let feed = Box::new(Feed::new(Arc::new(Mutex::new(list))));
+    assert_eq!(list.set(&entries(reads)), reads.len());
+    let list = Arc::new(Mutex::new(list));
+    let feed = Box::new(Feed::new(Arc::clone(&list)));
     let config = Config {
         budget_pages: 1000,
         ..Config::default()
     };
-    Engine::new(Sim::new(Arc::clone(shared)), config).with_strand("access_list", feed)
+    let engine = Engine::new(Sim::new(Arc::clone(shared)), config);
+    (engine.with_strand("access_list", feed), list)
 }
 
 /// Let so many ns pass from `now` on.
@@ -89,4 +101,29 @@ fn what_lies_past_the_end_is_fetched_when_the_file_has_grown_and_not_what_the_pr
         assert_eq!(wanted, (ahead + 3) * PAGE, "{model:?}: {ledger:?}");
         assert_eq!(ledger.useful, wanted, "{model:?}: {ledger:?}");
     }
+}
+
+#[test]
+fn a_file_that_could_not_be_opened_is_fetched_of_once_the_program_has_it() {
+    let mut disk = SimMachine::new(Model::Hdd7200, 8 * GIB, 1 << 20);
+    // It has a name, and lies nowhere yet.
+    disk.name(FILE, Kind::Open, GIB);
+    let shared = Arc::new(Mutex::new(disk));
+    let reads = apart(scattered(200, 10_000));
+    let (mut engine, list) = follow_list(&shared, &reads[..100]);
+    let mut now = 0;
+    pass(&shared, &mut engine, &mut now, 1_000_000_000);
+    assert_eq!(shared.lock().unwrap().fetched_pages(), 0);
+    shared.lock().unwrap().place(FILE, GIB);
+    engine.see(&Seen::File {
+        file: FILE,
+        size: 320_000 * PAGE,
+        written: false,
+    });
+    list.lock().unwrap().set(&entries(&reads[100..]));
+    pass(&shared, &mut engine, &mut now, 10_000_000_000);
+    let report = engine.finish(now);
+    let wanted = report.ledger.issued - report.ledger.infill;
+    assert_eq!(wanted, 100 * PAGE, "{report:?}");
+    assert!(report.gone.is_empty(), "{:?}", report.gone);
 }
