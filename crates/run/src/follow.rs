@@ -457,6 +457,11 @@ impl Follower {
             // The backend knows those of the plan.
             self.session.add_file(file, meta.clone());
         }
+        self.tell_size(file, meta);
+    }
+
+    /// Tell the session how long a file is by now.
+    fn tell_size(&self, file: FileId, meta: &FileMeta) {
         self.session.see(Seen::File {
             file,
             size: meta.size,
@@ -511,7 +516,12 @@ impl Sink for Follower {
     }
 
     fn grown(&mut self, id: FileId, meta: &FileMeta) {
-        self.tell(id, meta);
+        if meta.size == 0 {
+            // What comes now lies elsewhere.
+            self.tell(id, meta);
+        } else {
+            self.tell_size(id, meta);
+        }
     }
 
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}

@@ -203,6 +203,8 @@ impl Sink for Recorder {
         self.push(Item::File(number, Box::new(meta.clone())), 1);
     }
 
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
+
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
         self.push(Item::Thread(id, Box::new(meta.clone())), 1);
     }

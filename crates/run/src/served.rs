@@ -226,6 +226,8 @@ impl Sink for Served {
         }
     }
 
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
+
     fn trusts(&self, id: FileId) -> bool {
         self.session.plans(id)
     }

@@ -103,6 +103,13 @@ impl Sink for Sinks {
         }
     }
 
+    fn grown(&mut self, id: FileId, meta: &FileMeta) {
+        self.explained.file(id, meta);
+        if let Some(follower) = &mut self.follower {
+            follower.grown(id, meta);
+        }
+    }
+
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
         if let Some(recorder) = &mut self.recorder {
             recorder.thread(id, meta);
@@ -547,4 +554,50 @@ impl Supervisor {
 pub(super) struct Kept<'a> {
     pub(super) store: &'a Store,
     pub(super) identity: &'a Identity,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+    use crate::observer::{Event, How, What};
+    use foreread_plan::{Extent, Kind};
+    use std::fs;
+    use std::time::SystemTime;
+
+    #[test]
+    fn what_is_read_of_a_file_that_has_grown_since_its_open_is_explained() {
+        let home = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = home.path().canonicalize().unwrap().join("data");
+        fs::write(&path, "").unwrap();
+        let files = Files::new(Default::default());
+        let mut watch = Watch::new(SystemTime::now(), Vec::new(), files);
+        let mut sinks = Sinks::new(None, None, None);
+        let mut tell = |what| {
+            let (pid, tid, start) = (1, 1, 0);
+            let event = Event {
+                pid,
+                tid,
+                start,
+                what,
+            };
+            watch.take(event, &mut sinks);
+        };
+        tell(What::Open {
+            handle: 1,
+            path: path.clone(),
+            took: 0,
+            how: How::default(),
+        });
+        let size = 8 << 20;
+        fs::write(&path, vec![7; size as usize]).unwrap();
+        tell(What::Read {
+            handle: 1,
+            kind: Kind::Pread,
+            extent: Extent::new(0, size),
+            took: 0,
+            more: 0,
+        });
+        assert_eq!(sinks.explained.unseen(size), None);
+    }
 }

@@ -51,7 +51,7 @@ pub(super) trait Sink {
     /// A file that was met by its name alone is opened.
     fn opened(&mut self, _: FileId, _: &FileMeta) {}
     /// A file is longer than it was known to be, or is emptied once more.
-    fn grown(&mut self, _: FileId, _: &FileMeta) {}
+    fn grown(&mut self, id: FileId, meta: &FileMeta);
     /// Whether a file of the record that is followed is taken for what the record says, as long as its path is the same. Whoever
     /// fetches the file looks whether it is.
     fn trusts(&self, _: FileId) -> bool {

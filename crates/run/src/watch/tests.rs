@@ -20,6 +20,7 @@ struct Nobody;
 
 impl Sink for Nobody {
     fn file(&mut self, _: FileId, _: &FileMeta) {}
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
     fn accesses(&mut self, _: Sequence) {}
 }
@@ -29,6 +30,7 @@ impl Sink for Counts {
         self.files += 1;
     }
 
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
     fn thread(&mut self, _: ThreadId, meta: &ThreadMeta) {
         self.threads += 1;
         self.names += meta.exe.len();
@@ -248,6 +250,7 @@ fn a_follower_hears_of_a_file_when_it_is_opened_and_not_when_it_is_named() {
         fn opened(&mut self, _: FileId, _: &FileMeta) {
             self.0.push("opened");
         }
+        fn grown(&mut self, _: FileId, _: &FileMeta) {}
         fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
         fn accesses(&mut self, _: Sequence) {}
     }
@@ -302,6 +305,7 @@ impl Sink for Names<'_> {
         self.paths.push(path.to_owned());
     }
 
+    fn grown(&mut self, _: FileId, _: &FileMeta) {}
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {
@@ -406,6 +410,7 @@ fn faults_of_mapped_pages_are_handed_on_in_order_and_once() {
     struct Touches(Vec<(u64, u64)>);
     impl Sink for Touches {
         fn file(&mut self, _: FileId, _: &FileMeta) {}
+        fn grown(&mut self, _: FileId, _: &FileMeta) {}
         fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
         fn accesses(&mut self, sequence: Sequence) {
             if sequence.first.kind == Kind::Touch {
