@@ -24,6 +24,7 @@ use clap::Parser;
 use foreread_daemon::cli::{Run, make_state};
 use foreread_daemon::control::{Held, Lock, Server};
 use foreread_daemon::{Answer, Ask, Desk, desk, metrics, open, serve};
+use foreread_sys::replace;
 use foreread_sys::signals::Signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
@@ -74,7 +75,7 @@ fn run(args: &Run) -> Result<ExitCode> {
     }
     Server::check_folder(&options.socket).context(SOCKET_FOLDER)?;
     if let Some(file) = &args.settings.metrics {
-        metrics::check(file).with_context(|| file.display().to_string())?;
+        replace::check(file).with_context(|| file.display().to_string())?;
     }
     make_state(&options.state)?;
     let _locks = [
@@ -152,7 +153,7 @@ fn keep_metrics(file: &Path, desk: &Desk, running: &Receiver<()>) {
     let mut failed = false;
     loop {
         if let Some(Answer::Status(status)) = desk.ask(Ask::Status, LOOP) {
-            match metrics::replace(file, &metrics::text(&status)) {
+            match replace::file(file, &metrics::text(&status)) {
                 Ok(()) => failed = false,
                 Err(_) if failed => {}
                 // Said once, however long the disk is full.

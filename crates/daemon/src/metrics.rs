@@ -4,13 +4,10 @@
 //! Invariants: each metric has one HELP and one TYPE line before its samples; no two samples have the same name and labels; a label's
 //! value is escaped and bounded, and there are at most [`PROGRAMS`] programs, whatever programs call themselves.
 //!
-//! Data flow: [`Status`] → [`text`] → [`replace`].
+//! Data flow: [`Status`] → [`text`] → [`replace`](foreread_sys::replace).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use crate::{Bytes, Predictions, Status};
 
@@ -235,35 +232,6 @@ fn escaped(value: &str) -> String {
     value.replace('\n', "\\n")
 }
 
-/// Checks that what is at `path` may be replaced: a device or a pipe is somebody else's way to something.
-///
-/// # Errors
-/// If there is something that is no regular file.
-pub fn check(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Ok(about) if !about.is_file() => {
-            let why = "is no regular file, and is not replaced";
-            Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Replaces the file at `path` as a whole: whoever reads it sees the old one or the new one.
-///
-/// # Errors
-/// If there is no room or no right to write there, or what is there is no regular file; the old one stays.
-pub fn replace(path: &Path, text: &str) -> io::Result<()> {
-    check(path)?;
-    let folder = path.parent().filter(|at| !at.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    let everybody = std::fs::Permissions::from_mode(0o644);
-    file.as_file().set_permissions(everybody)?;
-    file.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{HashMap, HashSet};
@@ -408,30 +376,5 @@ mod tests {
             }
             prop_assert!(met.len() < PROGRAMS * 8 + 60);
         }
-    }
-
-    #[test]
-    fn a_file_is_replaced_or_stays() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("foreread.prom");
-        replace(&path, "old\n").expect("room");
-        replace(&path, "new\n").expect("room");
-        assert_eq!(
-            std::fs::read_to_string(&path).expect("it is there"),
-            "new\n"
-        );
-        let mode = std::fs::metadata(&path).expect("it is there").permissions();
-        assert_eq!(mode.mode() & 0o777, 0o644);
-        assert!(replace(&folder.path().join("none/file"), "x").is_err());
-        let pipe = folder.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
-        assert!(replace(&pipe, "x").is_err());
-        let kept = std::fs::symlink_metadata(&pipe).expect("it is there");
-        assert!(!kept.is_file());
-        // Where a file cannot be replaced, nothing else is left.
-        std::fs::create_dir(folder.path().join("taken")).expect("a folder");
-        assert!(replace(&folder.path().join("taken"), "x").is_err());
-        let there = std::fs::read_dir(folder.path()).expect("a folder").count();
-        assert_eq!(there, 3);
     }
 }

@@ -7,6 +7,7 @@ mod line;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -15,6 +16,7 @@ use foreread_engine::{Ledger, Phase, Report, StrandReport};
 use foreread_plan::{FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
+use foreread_sys::replace;
 use foreread_words::units::bytes;
 use foreread_words::{counted, plain, shown};
 use serde::Serialize;
@@ -494,25 +496,20 @@ impl Account {
     /// none.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.json())? + "\n";
-        let is_file = std::fs::symlink_metadata(path).map_or(true, |meta| meta.is_file());
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(format!(".partial-{}", std::process::id()));
-        let created = is_file.then(|| std::fs::File::create_new(&partial));
-        let Some(Ok(mut file)) = created else {
-            // A folder in which nothing can be made may have a file that can be written.
-            return Ok(std::fs::write(path, text)?);
-        };
-        let written = std::io::Write::write_all(&mut file, text.as_bytes());
-        let moved = written.is_ok() && std::fs::rename(&partial, path).is_ok();
-        if !moved {
-            let _ = std::fs::remove_file(&partial);
+        match replace::file(path, &text) {
+            // No file, or one in a folder in which nothing can be made, or only its owner may replace it.
+            Err(why)
+                if matches!(
+                    why.kind(),
+                    ErrorKind::AlreadyExists
+                        | ErrorKind::PermissionDenied
+                        | ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Ok(std::fs::write(path, text)?)
+            }
+            replaced => Ok(replaced?),
         }
-        written?;
-        if !moved {
-            // Another user's file, in a folder where only its owner may replace it.
-            std::fs::write(path, text)?;
-        }
-        Ok(())
     }
 }
 

@@ -28,6 +28,7 @@ pub mod pressure;
 pub mod priority;
 pub mod process;
 pub mod processor;
+pub mod replace;
 pub mod residency;
 pub mod signals;
 pub mod spawn;

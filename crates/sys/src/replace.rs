@@ -1,0 +1,71 @@
+//! Files replaced as a whole: whoever reads one sees the old text or the new one.
+
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Checks that what is at `path` may be replaced: a device or a pipe is somebody else's way to something.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] if there is something that is no regular file.
+pub fn check(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(about) if !about.is_file() => {
+            let why = "is no regular file, and is not replaced";
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Replaces the file at `path` by one with this text, or makes it. Its permissions are those of a new file.
+///
+/// # Errors
+/// Those of [`check`]; [`io::ErrorKind::PermissionDenied`] or [`io::ErrorKind::ReadOnlyFilesystem`] where nothing can be made or
+/// replaced in the folder; if there is no room. The old file stays, and nothing else is left.
+pub fn file(path: &Path, text: &str) -> io::Result<()> {
+    check(path)?;
+    let folder = path.parent().filter(|at| !at.as_os_str().is_empty());
+    let mut new = tempfile::Builder::new();
+    let mut new = new
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    new.write_all(text.as_bytes())?;
+    new.persist(path).map_err(|failed| failed.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_or_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("foreread.prom");
+        file(&path, "old\n").expect("room");
+        file(&path, "new\n").expect("room");
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        assert_eq!(text, "new\n");
+        let new = folder.path().join("new");
+        std::fs::write(&new, "").expect("room");
+        let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode(&path), mode(&new));
+        let missing = folder.path().join("none/file");
+        let why = file(&missing, "x").expect_err("no folder").kind();
+        assert_eq!(why, io::ErrorKind::NotFound);
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+        std::fs::create_dir(folder.path().join("taken")).expect("a folder");
+        for other in ["pipe", "taken"] {
+            let why = file(&folder.path().join(other), "x").expect_err(other);
+            assert_eq!(why.kind(), io::ErrorKind::AlreadyExists);
+        }
+        let kept = std::fs::symlink_metadata(&pipe).expect("it is there");
+        assert!(!kept.is_file());
+        // Where a file cannot be replaced, nothing else is left.
+        let there = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(there, 4);
+    }
+}
