@@ -36,8 +36,8 @@ const BEGINS: u64 = 50_000_000;
 /// The shortest epoch in the long run, in ns. A request that could not be done looks like one whose pages are gone; to ask for 256 predicted
 /// files again twice a second takes 0.5 % of a core.
 const EPOCH: u64 = 500_000_000;
-/// By how much epochs may be ahead of that, in ns: memory is not emptied at one moment, and files that were asked for meanwhile are gone
-/// again a little later. With 0, 4 of 20 cold compiles waited 0.5 to 1 s longer. Half and double were not measured.
+/// How far ahead of that epochs may be, in ns. Memory is not emptied at one moment: files that were requested meanwhile are
+/// gone again a little later. With 0, 4 of 20 cold compiles waited 0.5 to 1 s longer.
 const BURST: u64 = 3 * EPOCH;
 /// Users remembered of each file, who may ask for what is predicted of it.
 pub(crate) const USERS: usize = 4;

@@ -7,12 +7,13 @@
 
 /// Of each so many ns one is paid in: 2.5 % of one core, where at most 3 % is allowed in a parallel build.
 const SHARE: u64 = 40;
-/// And of each so many ns in which a processor had nothing to do because all tasks waited for devices. A cold link of a kernel
-/// loses 0.40 s, and to predict its 790 files and fetch them takes 0.2 s of the processor. With one in 8 of the time that some task
-/// waited, 60 and 73 % of the events of two series of cold starts of Python were let go; half and double were not measured.
+/// One ns for each so many ns in which no processor had work because all tasks waited for devices. A cold link of a kernel
+/// loses 0.40 s; to predict and fetch its 790 files takes 0.2 s of processor time. With one in 8 of the time that some task
+/// waited, 60 and 73 % of the events of two series of cold starts of Python were dropped.
 const LOST: u64 = 2;
-/// And of each so many ns that programs were spared. A link of a kernel and a search in its sources, in turn, take the daemon 0.6 s of
-/// the processor of each 3 s: from the fourth turn on up to a third of the events were let go without. Half and double were not measured.
+/// One ns for each so many ns of waiting that programs were spared. A link of a kernel and a search in its sources, in
+/// turn, take the daemon 0.6 s of processor time per 3 s. Without this allowance up to a third of the events were dropped
+/// from the fourth turn on.
 const SPARED: u64 = 2;
 /// What is saved up, in ns: a build from a cold disk begins with a burst of 0.3 s.
 const MOST: i64 = 500_000_000;

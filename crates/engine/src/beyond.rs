@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::look::{EVERY, EVERY_FILE};
 
-/// Beside [`EVERY`] and [`EVERY_FILE`], so many ns for each request that waits for its file to grow: to go through
-/// them takes about a fiftieth of that. Half and double: no simulated case differs.
+/// Added to [`EVERY`] and [`EVERY_FILE`] for each request that waits for its file to grow, in ns. Going through the
+/// requests takes about a fiftieth of that.
 const EVERY_REQUEST: u64 = 1_000;
 
 /// One file that was too short.

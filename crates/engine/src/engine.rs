@@ -30,11 +30,9 @@ use crate::survey::{HEAD, Survey};
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
-/// Disclosures taken from the source in one step: a program may read thousands of them from memory until the next. Half and double:
-/// 0 and 0 on average of the simulated cases, +5.5 % in one (docs/constants.md).
+/// Entries taken from the source per step. A program may read thousands of them from memory before the next step.
 pub(crate) const DISCLOSE: usize = 4096;
-/// And in the very first: what the program reads at once is not kept waiting for the rest. Half and double: 0 and −0.1 % on average
-/// of the simulated cases, −5.7 % in one (docs/constants.md).
+/// Entries taken in the first step. It takes fewer, so that the program's first reads are requested at once.
 pub(crate) const FIRST: usize = 256;
 /// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
 /// program's they would lie there for nothing. A queue filled to its end took 110 ms of processor time beside a

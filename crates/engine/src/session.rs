@@ -26,10 +26,9 @@ use crate::{Engine, Ledger, Phase, Report};
 #[cfg(all(test, loom))]
 mod models;
 
-/// The engine's timer while requests are under way: three reads of a local SSD. Half and double: −0.4 % and 0 on
-/// average of the simulated cases, +19.6 % in one (docs/constants.md).
+/// The engine's timer while requests are under way: three reads of a local SSD.
 const BUSY: Duration = Duration::from_micros(200);
-/// The engine's timer while nothing is: the time after which files are looked at. Half and double: no simulated case differs.
+/// The engine's timer while nothing is under way: the interval at which files are checked.
 const IDLE: Duration = Duration::from_millis(5);
 /// How long a round of an engine takes: less than to sleep meanwhile, and to be woken.
 const AT_HAND: Duration = Duration::from_micros(300);

@@ -13,25 +13,21 @@ use foreread_sources::{STREAM_AFTER, Source};
 
 use crate::engine::FIRST;
 
-/// Disclosures that are looked at to tell whether a plan is in memory. Where one in twenty is missing, a sample of so many
-/// has one of those in eleven cases of twelve, and to look takes 0.5 ms. Half and double: no simulated case differs.
+/// Disclosures sampled to decide whether a plan is in memory. Where one in twenty is missing, a sample of this size
+/// contains a missing one in eleven cases of twelve. The look takes 0.5 ms.
 const SAMPLE: usize = 48;
-/// Parts of a plan that a sample is taken from, at most: a program may have been ended before it came to what is
-/// missing. Half and double: +0.1 % and 0 on average of the simulated cases, +7.1 % in one (docs/constants.md).
+/// Parts of a plan that a sample is drawn from, at most: the program may have ended before it reached the missing ones.
 const PARTS: u64 = 8;
-/// Disclosures of a part, at least: where a part begins, a block of the record is read. Half and double: 0 and +0.8 % on average of
-/// the simulated cases, +53.3 % in one (docs/constants.md).
+/// Disclosures of a part, at least: the start of each part costs reading one block of the record.
 const PART: u64 = 512;
-/// Disclosures that each one of a sample stands for, from which on a plan is long. Half and double: no simulated case differs.
+/// A plan is long if each sampled disclosure stands for at least this many.
 const LONG: u64 = 64;
-/// One in how many of a long plan's may be missing for it to be as good as hot: the program's own reads tell if they
-/// come to wait. Half and double: no simulated case differs.
+/// A long plan counts as hot if at most one disclosure in this many is missing: the program's own reads show it if they
+/// have to wait.
 const FEW: u64 = 16;
-/// Names that are looked up to tell whether a plan's are in memory: the names of one block. All tests of names hold
-/// with half and double.
+/// Names looked up to decide whether a plan's names are in memory: the names of one block.
 const NAMES: usize = 16;
-/// How many of them must not be for the plan to be cold: one may be new. All tests of names hold with half and
-/// double.
+/// Names of those that must be missing for the plan to count as cold: one alone may be new.
 const FEW_NAMES: u64 = 2;
 /// A survey of which no question is answered for so many ns, and one of whose threads waits for anything but a processor, has met a
 /// device: to open a file that is in memory takes 10 µs, and a thread that competes for a processor gets one within a turn of the
@@ -41,14 +37,13 @@ const PATIENCE: u64 = 5_000_000;
 /// And one of which no question is answered for so many ns is not waited for, whatever holds it up: a bound for where no thread can
 /// be had.
 const STARVED: u64 = 1_000_000_000;
-/// Planned pages that must be missing for a plan to be worth following at all: 64 KiB. Half and double: no simulated case differs.
+/// Planned pages that must be missing for a plan to be worth following: 64 KiB.
 pub const COLD_PAGES: u64 = 16;
 /// Pages of a stream that are fetched at once: as many as a source discloses before it leaves a stream to the kernel.
 const HEAD_PAGES: u64 = STREAM_AFTER / PAGE;
-/// Disclosures among which the first streams are looked for: the program waits for that, some 0.1 ms. Half and double: no simulated
-/// case differs.
+/// Disclosures among which the first streams are looked for. The program waits for that, some 0.1 ms.
 const AMONG: usize = 2 * FIRST;
-/// And how many of these streams are looked for in memory. Half and double: no simulated case differs.
+/// Streams among those that are checked for being in memory.
 const STREAMS: usize = 4;
 
 /// The request made before anything is scheduled.

@@ -10,19 +10,18 @@ use std::collections::VecDeque;
 
 use foreread_plan::Access;
 
-/// Reads that decide. Half and double: no simulated case differs.
+/// Reads over which it is decided whether the program follows its plan.
 const WINDOW: usize = 64;
 /// Reads before anything is decided.
 const ENOUGH: usize = WINDOW / 2;
-/// Reads after which it is decided if not one of them was foreseen. Half and double: −0.2 % and +0.1 % on average of the simulated
-/// cases, −12.0 % in one (docs/constants.md).
+/// If none of the first this many reads was foreseen, the decision is made at once.
 const NONE_OF: usize = 8;
-/// Reads a search is given to go by. Half and double: no simulated case differs.
+/// Recent reads that a search for the position compares.
 const RECENT: usize = 24;
-/// Searches in a row that may fail. Half and double: no simulated case differs.
+/// Searches in a row that may fail.
 const TRIES: u32 = 4;
-/// Searches in all: a program that is lost again and again is not worth following, and each
-/// search takes up to a second of a processor. Half and double: no simulated case differs.
+/// Searches in all. A program that is lost again and again is not worth following, and each search takes up to a second of
+/// a processor.
 const SEARCHES: u32 = 16;
 
 /// What the latest read means for the plan.

@@ -24,18 +24,15 @@ use foreread_sched::DeviceId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-/// Names kept ahead of the program: 4 MiB of inodes and directory entries. Half and double: no simulated case differs.
+/// Names kept ahead of the program: 4 MiB of inodes and directory entries.
 pub(crate) const HORIZON: u64 = 4096;
-/// Names that are looked up at a time on each device: enough for each thread of the backend to have the next, and for
-/// an order by inode to be one. Half and double: −0.2 % and +0.3 % on average of the simulated cases, +21.6 % in one
-/// (docs/constants.md).
+/// Names looked up at a time on each device: enough for each thread of the backend to have the next one, and for an order
+/// by inode to matter.
 const UNDER_WAY: usize = 512;
-/// And before any was answered: if they are in memory, no more are needed to tell. Half and double: +0.2 % and 0 on
-/// average of the simulated cases, +13.5 % in one (docs/constants.md).
+/// Names looked up before the first answer. If they are in memory, no more are needed to know.
 const FIRST: usize = 32;
-/// A device that has as many under way and has answered none for so long, in ns, does not answer: its names are left
-/// out. A disk with a moving head answers the slowest of 512 in 4 s, and the first of them in 8 ms. Half and double: no simulated
-/// case differs.
+/// A device with that many look-ups under way and no answer for this long, in ns, does not answer: its names are left out.
+/// A rotating disk answers the first of 512 in 8 ms, and the slowest in 4 s.
 const SILENT: u64 = 1_000_000_000;
 /// Names in a row that nobody had to wait for, from which on it is taken that the next are of that kind, too: the
 /// names of two blocks. With double, more names in memory are looked up than a test allows.
@@ -43,14 +40,13 @@ const WARM: u32 = 32;
 /// And of which one in so many is looked up then: the names of one block. With half, more names are looked up than
 /// two tests allow.
 const SPARSE: u64 = 16;
-/// Names that are looked up in vain for one that is waited for, at most: to look one up takes 10 µs of a processor, and what is
-/// waited for takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so that one in 32 is waited for where
-/// each is the first of its block. Half and double: no simulated case differs.
+/// Names looked up in vain for each one that had to be waited for, at most. A look-up takes 10 µs of processor time; a wait
+/// takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so one name in 32 has to be waited for where
+/// each is the first of its block.
 const WORTH: u32 = 8;
-/// How far ahead of where the program is thought to be, in names, it may use one without having left out those
-/// between. All tests of names hold with half and double.
+/// How far ahead of the assumed position the program may use a name, in names, without having left out those between.
 const JUMP: u64 = 256;
-/// How many such uses in a row tell that it has. All tests of names hold with half and double.
+/// After this many such uses in a row the program has left them out.
 const JUMPS: u32 = 8;
 
 /// What became of the names that were looked up ahead of the program.

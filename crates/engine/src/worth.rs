@@ -1,10 +1,10 @@
 //! Whether a program that has read its plan to the end is worth watching: by how many of its reads waited since.
 
-/// Reads by which a program is judged not to wait any more: one that has read its plan to the end, and one whose
-/// reads only a guess foretells. Ten times a lead of a hundred reads. Half and double: no simulated case differs.
+/// After this many reads without a wait a program counts as no longer waiting. This is asked once its plan is read to the
+/// end, or while only guesses predict its reads. Ten times a lead of a hundred reads.
 pub const IDLE_READS: u32 = 1000;
-/// One read in this many has to have waited for a program to be worth watching: at 100 µs a wait, 3 µs a read, sixty
-/// times what observing one costs. Half and double: no simulated case differs.
+/// One read in this many must have waited for a program to be worth observing: at 100 µs a wait, 3 µs a read, sixty times
+/// the cost of observing one.
 const WORTH: u32 = 32;
 
 /// Reads weighed, and how many of them waited.

@@ -15,8 +15,7 @@ use std::ops::Range;
 use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
 
-/// Room is made for this fraction of the target at a time, so that neighbours go together. Half and double: within 2 % in each
-/// simulated case.
+/// Room is made for this fraction of the target at a time, so that neighbours go together.
 const AT_A_TIME: u64 = 16;
 /// Pages a bit map tells of: the bits of a word.
 const CHUNK: u64 = 64;

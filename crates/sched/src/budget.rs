@@ -8,25 +8,20 @@
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
 
-/// Verdicts on pages gathered at least before the target is raised. Half and double: 0 and 0 on average of the simulated cases,
-/// −5.4 % in one (docs/constants.md).
+/// Least number of pages judged before the target is raised.
 const ROUND: u64 = 256;
-/// One evicted page in this many is tolerated: at least four in a round, which are strays. Half and double: 0 and 0 on average of
-/// the simulated cases, −4.5 % in one (docs/constants.md).
+/// One evicted page in this many is tolerated: four in a round, which are strays.
 const TOLERATED: u64 = 64;
-/// The additive step: this fraction of the initial target a round. Small, because several sessions
-/// that were each told that all of memory is free step together. Half and double: 0 and 0 on average of the simulated cases, +4.5 %
-/// in one (docs/constants.md).
+/// The additive step: this fraction of the initial target per round. It is small because several sessions that each see all
+/// memory as free step together.
 const STEPS: u64 = 128;
 /// Of the pages that were found in memory, the part to aim at when the target falls: what was read stays for a while,
 /// too. 1,500 reads of 32 KiB with 64 MiB aimed at in 16 MiB took 3.2 s by it on hdd-7200, 5.5 s halved step by step,
 /// 2.9 s by the right target.
 const ROOM: (u64, u64) = (3, 4);
-/// Less than one page in this many of the target is little. Half and double: 0 and −0.1 % on average of the simulated cases, −8.2 %
-/// in one (docs/constants.md).
+/// Less than one page in this many of the target is little.
 const LITTLE: u64 = 8;
-/// The target never falls below this, in pages (1 MiB), so that a session can recover. Half and double: +0.1 % and −0.1 % on
-/// average of the simulated cases, −7.6 % in one (docs/constants.md).
+/// The target never falls below this, in pages (1 MiB), so that a session can recover.
 const FLOOR: u64 = 256;
 
 /// A memory target in pages, adapted by AIMD.

@@ -13,12 +13,10 @@ use smallvec::SmallVec;
 
 use crate::gaps::worth;
 
-/// Weight of a new sample, as a power of a half: 1/16, so a few dozen accesses change the mean's mind. Half and double: +0.1 % and
-/// 0 on average of the simulated cases, +11.3 % in one (docs/constants.md).
+/// Weight of a new sample, as a power of a half: 1/16. The mean follows a change within a few dozen accesses.
 const WEIGHT: u32 = 4;
-/// A sample counts as at most this many times the mean: a completion seen late, because a processor was busy, is not
-/// a slow device. Without, a first sample of milliseconds dropped the whole first window, and a sixth of the gain. Half and double:
-/// +0.1 % and 0 on average of the simulated cases, +11.3 % in one (docs/constants.md).
+/// A sample counts as at most this many times the mean. A completion seen late because a processor was busy does not make a
+/// device slow. Without this bound a first sample of milliseconds dropped the whole first window, and a sixth of the gain.
 const OUTLIER: u64 = 8;
 /// Threads whose last call is remembered, a bound on memory; beyond it the table starts afresh.
 const THREADS: usize = 4096;
@@ -94,9 +92,8 @@ impl Feedback {
     }
 }
 
-/// Reads by which it is known how long the program waits for one: few, because a program goes from near reads to far
-/// ones, and as many as are in some rows, because the reads of a row differ. Half and double: −0.1 % and 0 on average of the
-/// simulated cases, −6.5 % in one (docs/constants.md).
+/// Reads from which the program's mean wait is taken. Few, because programs go from near reads to far ones; not fewer,
+/// because the reads of one row differ.
 const WAITS: usize = 16;
 
 /// How long the program waits for a read of one device.
@@ -125,20 +122,18 @@ impl Waits {
     }
 }
 
-/// Requests over which throughput is taken. Half and double: −0.2 % and +0.2 % on average of the simulated cases, +16.5 % in one
-/// (docs/constants.md).
+/// Requests over which throughput is measured.
 const WINDOW: u64 = 64;
-/// How many times at least they were seen complete: those that all completed while a busy processor did not look tell
-/// nothing. With completions seen each 50 ms, 3,000 pages eleven apart fetched 31,665 pages without the bounds from
-/// here to `SEVERAL`, and 15,256 with them. Half and double: no simulated case differs.
+/// A window counts only if completions were seen at least this many times. Requests that all completed while a busy
+/// processor did not look say nothing about the device. With completions seen every 50 ms, 3,000 pages eleven apart fetched
+/// 31,665 pages without the bounds from here to `SEVERAL`, and 15,256 with them.
 const SIGHTS: u64 = 4;
-/// Windows that tell what an operation costs. Half and double: within 2 % in each simulated case.
+/// Windows from which the cost of an operation is estimated.
 const WINDOWS: usize = 4;
-/// Windows from which on one of them may be too quick to be true. Half and double: +0.1 % and +0.1 % on average of the simulated
-/// cases, +15.7 % in one (docs/constants.md).
+/// From this many windows on, the quickest one may be a measuring error.
 const SEVERAL: usize = 3;
-/// Pages of a request, on average, that is small: an operation costs more than its transfer (a network volume's as
-/// much as 8 pages'). Half and double: 0 and +0.2 % on average of the simulated cases, +33.1 % in one (docs/constants.md).
+/// A request of at most this many pages, on average, is small: its operation costs more than its transfer. On a network
+/// volume an operation costs as much as 8 pages.
 const SMALL_PAGES: u64 = 4;
 /// One device's side: T, and what an operation costs.
 #[derive(Clone, Debug)]

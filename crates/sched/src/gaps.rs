@@ -15,27 +15,23 @@
 
 use crate::Order;
 
-/// The transfer of a page, in ns, where none was measured: 100 MB/s, the bandwidth of a disk with a moving head and
-/// of the usual network volume. Half and double: +0.3 % and +0.9 % on average of the simulated cases, +79.6 % in one
-/// (docs/constants.md).
+/// The transfer time of a page where none was measured, in ns: 100 MB/s, the bandwidth of a rotating disk and of the usual
+/// network volume.
 pub(crate) const PAGE_NS: u64 = 41_000;
-/// The shortest gap, in pages, that a measured operation is worth. Processors that were busy saw completions of a
-/// local disk, of 80 µs each, as late as those of a device whose operations take 2 to 3 pages. Half and double: +0.4
-/// % and +0.2 % on average of the simulated cases, +69.2 % in one (docs/constants.md).
+/// The shortest gap, in pages, that a measured operation may be worth. On busy processors, completions of a local disk (80
+/// µs each) were seen as late as those of a device whose operations take 2 to 3 pages.
 const LEAST: u64 = 4;
-/// The gap, in pages, that is read along in any case while memory is plentiful: its transfer takes no longer than one
-/// more hint does of the processor. A hint took 12 µs to 20 µs from the scheduler to the answer, a page of a slow
-/// local disk 8 µs, of quick ones 2 µs to 3 µs. Half and double: +0.1 % and +0.6 % on average of the simulated cases,
-/// +103.9 % in one (docs/constants.md).
+/// The gap, in pages, that is always read along while memory is plentiful: transferring it costs no more than the processor
+/// time of one more hint. A hint took 12 to 20 µs from the scheduler to the answer, a page of a slow local disk 8 µs, of
+/// quick ones 2 to 3 µs.
 const BRIDGED: u64 = 2;
-/// Pages read along for each page asked for, beyond which no more are because of a measurement: what takes no time
-/// still takes memory and the bandwidth of others, and a measurement may be of a machine that was busy: without, one
-/// run in eleven at a load of 10 fetched 200 MiB for 12 MB of reads. Half and double: −0.2 % and +0.1 % on average of
-/// the simulated cases, −21.4 % in one (docs/constants.md).
+/// Pages read along for each page asked for, at most, on the word of a measurement. Infill takes memory and other programs'
+/// bandwidth, and the measurement may be of a busy machine. Without this bound one run in eleven at a load of 10 fetched
+/// 200 MiB for 12 MB of reads.
 const ALONG: u64 = 4;
-/// How many times the largest gap a pass over a disk goes on to what only later passes want: on a disk with a moving
-/// head a gap that is left out costs half a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32.
-/// Half of a file of 32 MiB took 0.37 s by it, 0.47 s without. Half and double: no simulated case differs.
+/// A pass over a rotating disk goes on to entries that only later passes need if they are at most this many largest gaps
+/// away. Leaving out a gap costs half a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32. Half of a
+/// file of 32 MiB took 0.37 s with this, and 0.47 s without.
 const ON_THE_WAY: u64 = 3;
 
 /// What the price of a gap depends on.

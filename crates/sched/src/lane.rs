@@ -9,32 +9,27 @@ use crate::gaps::{PAGE_NS, Terms};
 use crate::stall::Moment;
 use crate::{Budget, Order, Profile, StrandId, Sweep};
 
-/// A read of the program's own should wait no longer behind a queue of hints than this, in ns. Half and double:
-/// within 2 % in each simulated case.
+/// A read of the program should wait no longer than this behind a queue of hints, in ns.
 const DRAINED_NS: u64 = 4_000_000;
 
-/// Pages in flight beyond which a device is asked for no more (4 MiB): by then its transfers take longer than its
-/// seeks and operations. Half and double: 0 and +0.1 % on average of the simulated cases, −5.8 % in one
-/// (docs/constants.md).
+/// A device with this many pages in flight (4 MiB) gets no more requests: by then its transfers take longer than its seeks
+/// and operations.
 const FULL_PAGES: u64 = 1024;
 
-/// Requests in flight from which on a device, and not the program, sets the pace. Half and double: 0 and +0.1 % on
-/// average of the simulated cases, +4.6 % in one (docs/constants.md).
+/// From this many requests in flight on, the device sets the pace and not the program.
 const BUSY: usize = 16;
 
-/// Pages of the first pass over a device by position (2 MiB), while it is not known whether the program waits or
-/// computes: a pass must be over before its last piece can be counted on, and the program stands still meanwhile.
-/// Measured on the paper's ray caster: bench/README.md, Vol Vis. Half and double: 0 and 0 on average of the simulated cases, +3.1 %
-/// in one (docs/constants.md).
+/// Pages of the first pass over a device that is read by position (2 MiB), while it is not known whether the program waits
+/// or computes. The program stands still until the last page of its first pass has come. Measured on the paper's ray
+/// caster: bench/README.md, Vol Vis.
 const FIRST_PASS: u64 = 512;
 
-/// The furthest ahead of the program that neighbours are looked for, in entries (9 MiB of them): of a file that is
-/// read whole in a random order, each request then serves many: 7,500 to 10,000 requests in place of 92,500. Half and double: no
-/// simulated case differs.
+/// How far ahead of the program neighbours are looked for, in entries (9 MiB of them). For a file that is read whole in a
+/// random order each request then serves many entries: 7,500 to 10,000 requests in place of 92,500.
 const NEIGHBOURHOOD: u64 = 1 << 17;
 
-/// So many entries further for each request that was fetched from the device: to look that far is work, which is for
-/// nothing where all is in memory. Half and double: within 2 % in each simulated case.
+/// The search for neighbours grows by this many entries for each request that the device served. The search is work for
+/// nothing where all is in memory.
 const EARNED: u64 = 32;
 
 /// The passes over a device that is asked in passes.

@@ -32,8 +32,8 @@ use smallvec::SmallVec;
 
 use crate::index::Index;
 
-/// How far behind the position an entry may still be read, in entries: samples of mapped pages have no order among
-/// themselves, and hold thousands. Half and double: no simulated case differs.
+/// How far behind the position an entry may still be read, in entries. Samples of mapped pages have no inner order, and
+/// hold thousands of pages.
 pub(crate) const REORDER: u64 = 4096;
 /// Pages of the largest entry (1 MiB, as the largest request).
 pub(crate) const ENTRY_PAGES: u64 = 256;
@@ -44,16 +44,15 @@ const MOST: usize = 1 << 30;
 /// Recent matches the position is taken from: the second lowest of them, so that one thread, or a page read again and
 /// again, does not push it ahead.
 const MATCHES: usize = 7;
-/// Observations in a row that matched loose entries alone, after which strict entries hold the position back no more:
-/// the program may have left those out. A sample is hundreds of them; without, netcdf, link and lmdb gained nothing
-/// in one run of three. Half and double: no simulated case differs.
+/// After this many observations in a row that matched loose entries only, strict entries no longer hold the position back:
+/// the program may have left them out. A sample is hundreds of observations. Without this bound netcdf, link and lmdb
+/// gained nothing in one run of three.
 const LOOSE_ONLY: u32 = 1024;
-/// How far ahead an entry may be, in entries, that a page just read is taken for if it is read once more: a plan
-/// names a page once however many small reads of it follow each other, and the position lags by seven. Without,
-/// samtools was lost after a fifth of its reads, and 13 of 23 MiB were wasted. Half and double: no simulated case differs.
+/// A second read of the same page may match an entry at most this far ahead, in entries. A plan names a page once, however
+/// many small reads of it follow each other, and the position lags by seven. Without this bound samtools was lost after a
+/// fifth of its reads, and 13 of 23 MiB were wasted.
 const AGAIN: u64 = 16;
-/// Pushes over which more than one thread, or a sample, makes the plan a concurrent one. Half and double: no simulated case
-/// differs.
+/// A plan counts as concurrent if its last pushes, this many, came from more than one thread or contained a sample.
 const CONCURRENCY_WINDOW: u64 = 64;
 /// Files whose last matched range is remembered, a bound on memory.
 const RECENT_FILES: usize = 1 << 16;

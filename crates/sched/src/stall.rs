@@ -3,14 +3,13 @@
 //! Where it mostly waits, a device had best do as much as it can in each second, in whatever order. Where it
 //! computes, what it needs first had best come first: the rest arrives meanwhile.
 
-/// A program mostly waits when it waits this many times longer than it computes. Passes over a disk cost it the seeks
-/// of each, one pass over all the computing that could have been done meanwhile: those are equal there. Half and double: no
-/// simulated case differs.
+/// A program counts as I/O-bound when it waits this many times longer than it computes. Several passes over a disk cost the
+/// program the seeks of each; one pass costs it the computing that it could have done meanwhile. At this ratio the two are
+/// equal.
 const MOSTLY: u64 = 4;
-/// Time of which it can be said, in ns: of a part of a pass. Half and double: −0.1 % and 0 on average of the simulated cases, −22.4
-/// % in one (docs/constants.md).
+/// The least time that the ratio is judged over within a pass, in ns.
 const LEAST: u64 = 100_000_000;
-/// And of a pass from its beginning to its end, in ns. Half and double: no simulated case differs.
+/// The least time that it is judged over for a whole pass, in ns.
 const LEAST_PASS: u64 = 30_000_000;
 
 /// A moment, and what the program had computed until then, in ns of processor time.

@@ -20,12 +20,11 @@ use crate::{Nature, Outlook, Source};
 
 /// Trace accesses a resynchronisation looks at before it gives up; bounds it to well under a second.
 const SEARCH: usize = 2_000_000;
-/// Trace accesses that are compared with the recent ones at a time. Half and double: no simulated case differs.
+/// Recorded accesses that are compared with the recent ones at a time.
 const WINDOW: usize = 32;
-/// Places that a resynchronisation needs at least. Half and double: no simulated case differs.
+/// Matching places that a resynchronisation needs at least.
 const ENOUGH: usize = 3;
-/// Disclosures that are gone through to take a sample of them: less than it takes to get at a part of a record. Half and double: 0
-/// and +0.1 % on average of the simulated cases, +6.6 % in one (docs/constants.md).
+/// Disclosures searched for a sample: less work than reaching another part of a record.
 const AMONG: usize = 512;
 /// Pages that are gone through for each of them at most: a program's own objects were seen to have some ten in a run.
 const PAGES_EACH: usize = 16;

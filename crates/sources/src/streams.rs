@@ -9,14 +9,12 @@ use rustc_hash::FxHashMap;
 
 use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 
-/// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead
-/// windows (128 KiB), time enough for its own detection to ramp up. Half and double: +0.3 % and −0.5 % on average of the simulated
-/// cases, −44.0 % in one (docs/constants.md).
+/// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead windows (128 KiB), enough for
+/// its own detection to ramp up.
 pub const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes a read may leave out after the one before for the kernel's read-ahead to serve it at all: with more, it misses the four
-/// pages that the kernel begins with. But with a page left out, that is mostly the one that the kernel has marked, to read
-/// further when the program comes to it, and the program waits for each window: such a stream is not left to the kernel. Half and
-/// double: no simulated case differs.
+/// Bytes that a read may leave out after the one before and still be served by the kernel's read-ahead. With more, it
+/// misses the four pages that the kernel begins with. A left-out page is mostly the one that the kernel has marked to start
+/// its next window at, so the program waits for each window: such a stream is not left to the kernel.
 const SKIP: u64 = 12 * 1024;
 /// Bytes read from front to back from which on a longer read-ahead pays: what that fetches in vain, at the most, is a small part of
 /// them. By these figures: twice the kernel's default is 256 KiB, an eighth of 2 MiB; 512 MiB from a virtio SSD took 15 % less.

@@ -31,9 +31,9 @@ const WORKERS: usize = 4;
 /// Devices that have threads of their own; of more, several share theirs. A program that reads of more than so many
 /// at a time was not met.
 const CREWS: usize = 8;
-/// Pages of a file that go to one worker (1 MiB, the largest request): a small file is opened once, and the hints
-/// about a large one, 8 µs each on a virtual disk, are given by several. One thread gave at most 100,000 a second.
-/// 3,000 hints took as much of the processor with half and double.
+/// Pages of a file that go to one worker (1 MiB, the largest request). A small file is then opened once, and the hints
+/// about a large one, 8 µs each on a virtual disk, are given by several threads. One thread gave at most 100,000 hints a
+/// second.
 pub(super) const REGION: u64 = 256;
 /// How long the end of a backend waits for its threads, at most: within the 50 ms in which a run's end is not to be
 /// noticed.

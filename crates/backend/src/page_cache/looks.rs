@@ -16,9 +16,8 @@ const LEAST: Duration = Duration::from_micros(100);
 /// Between looks at a slow one: half of what the quickest answer of a moving head takes. 400 random reads on hdd-7200
 /// took 34 ms of processor time, 45 ms with 1 ms, 34 ms with 4 ms.
 const MOST: Duration = Duration::from_millis(2);
-/// And for each request that is under way there, while those are few: the last arrival of a pass is waited for, by a
-/// device that has nothing to do meanwhile. 400 random reads on hdd-7200 took 34 ms of processor time, 37 ms and 39
-/// ms with half and double.
+/// Added for each request under way there, while those are few: the device has nothing to do while the last arrival of a
+/// pass is awaited. 400 random reads on hdd-7200 took 34 ms of processor time.
 const MOST_EACH: Duration = Duration::from_micros(400);
 
 /// When looks are due.

@@ -20,9 +20,8 @@ const CLEAR: f64 = 1.3;
 /// A page that takes no longer, in ns, keeps this machine busy rather than the device: hinting, and looking what
 /// arrived, take 10 µs. 10 µs and 40 µs gave the models' profiles alike.
 const HOST_NS: f64 = 20_000.0;
-/// The lateness allowed is this many times what was just enough: T is a mean over what programs and neighbours make
-/// of a device, and entries called too late are lost for good. 2 and 8 gave the same profiles with half and twice the
-/// lateness.
+/// The lateness allowed is this many times the least that sufficed. T is a mean over programs and neighbours of a device,
+/// and entries dropped as too late are lost for good.
 const MARGIN: u64 = 4;
 /// Share of the time in random order that order by position may take at most, because it lets the program wait for
 /// what comes later in the plan. The modelled disk takes 0.29, the network volume 0.83 for its gaps alone, the file

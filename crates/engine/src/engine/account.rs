@@ -11,12 +11,11 @@ use crate::Ledger;
 use crate::site::Site;
 use foreread_sched::Devices;
 
-/// Pages looked at on both sides of one that seems to have been evicted (2 MiB): eviction takes many at a time. Half and double:
-/// within 2 % in each simulated case.
+/// Pages checked on both sides of one that seems to have been evicted (2 MiB): the kernel evicts many at a time.
 const AROUND: u64 = 512;
-/// Of the reads that do not tell whether they waited, one in this many is looked up. Half and double: no simulated case differs.
+/// Of the reads for which it is unknown whether they waited, one in this many is checked.
 const LOOK_UP: u32 = 8;
-/// And all of the next so many reads after one whose pages were gone. Half and double: no simulated case differs.
+/// After a read whose pages were gone, all of this many next reads are checked.
 const ALERT: u32 = 64;
 
 /// What a read was to the account.

@@ -9,13 +9,11 @@ use super::Engine;
 use super::ask::{Purpose, Tally};
 use crate::site::Site;
 
-/// Files are looked at this often at most, in ns. Half and double: −0.1 % and +0.1 % on average of the simulated cases, +26.3 % in
-/// one (docs/constants.md).
+/// Least time between two checks of a file, in ns.
 pub(crate) const EVERY: u64 = 5_000_000;
 /// And after so many ns for each file that is opened for that: to open one and look takes 10 µs, a fiftieth.
 pub(crate) const EVERY_FILE: u64 = 500_000;
-/// And for each run of pages that is looked for in it, in ns: a look takes 1 µs, a fiftieth. Half and double: 0 and +0.3 % on
-/// average of the simulated cases, +46.0 % in one (docs/constants.md).
+/// Added to that for each run of pages awaited in the file, in ns. Checking one takes 1 µs, a fiftieth.
 const EVERY_RUN: u64 = 50_000;
 /// Runs looked for at a time: at 1 µs each, 16 ms of the thread that answers questions.
 const LOOK_AHEAD_MOST: usize = 1 << 14;

@@ -8,8 +8,8 @@ use super::plan::Plan;
 use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Entry, Order, State};
 
-/// How far ahead of the program a stream is looked through for what comes after it, in entries (64 MiB of single
-/// pages). Half and double: no simulated case differs.
+/// How far ahead of the program the scheduler looks through a stream for entries behind it, in entries (64 MiB of single
+/// pages).
 pub(super) const STREAM_LEAD: u64 = 16_384;
 
 impl Scheduler {

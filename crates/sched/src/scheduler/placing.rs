@@ -7,9 +7,9 @@ use foreread_plan::{FileId, PAGE};
 use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Beside, DeviceId, Order, Place, State};
 
-/// How long a computing program's first reads wait for their device to have shown whether positions matter on it, in
-/// ns: one on which they do not is not as slow as this. A first pass began 6 ms sooner on a 7200 rpm disk than after
-/// the proof. Half and double: no simulated case differs.
+/// How long the first reads of a computing program wait for proof that positions matter on their device, in ns. A device on
+/// which positions do not matter would have answered by then. On a 7200 rpm disk the first pass began 6 ms sooner than
+/// after the full proof.
 const PROOF_NS: u64 = 1_000_000;
 
 /// Bits of an offset in a file, where the file's number stands for its place.

@@ -14,17 +14,15 @@ use crate::{Budget, Queue, State};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StrandId(pub usize);
 
-/// Pages a guess counts as right before it was tried (256 KiB, the length from which on a stream is one): a first wrong
-/// guess is no reason to believe none. Half and double: −0.1 % and 0 on average of the simulated cases, −3.5 % in one
-/// (docs/constants.md).
+/// Pages credited as right to a guess before it was tried (256 KiB, the least length of a stream): one wrong first guess is
+/// not enough to distrust the rest.
 const BELIEVED: u64 = 64;
-/// Pages judged after which what was before counts half (16 MiB): a program goes from what can be guessed to what cannot. Half and
-/// double: −0.1 % and +0.1 % on average of the simulated cases, +18.5 % in one (docs/constants.md).
+/// After this many judged pages (16 MiB) the older record counts half: a program may go from a predictable phase to an
+/// unpredictable one.
 const FADES: u64 = 4096;
 
-/// Entries a guess counts as right in a row before it was tried. On the modelled disk (`first_runs.rs` of the
-/// simulated engine), the worst row of hyperslabs took 0.8 % longer than alone with 16 and 4.2 % with 48. Half and
-/// double: within 2 % in each simulated case.
+/// Entries in a row credited as right to a guess before it was tried. On the modelled disk (`first_runs.rs` of the
+/// simulated engine) the worst row of hyperslabs took 0.8 % longer than alone with 16, and 4.2 % with 48.
 const UNBROKEN: u64 = 16;
 
 /// How many of the pages a strand named were read in their turn.

@@ -28,12 +28,12 @@ use super::markov::Markov;
 use super::pattern::{Affine, Loop, Term, Trace};
 use super::walk::{Frame, Frames, Walk, between};
 
-/// Reads without a pattern after which the recogniser counts as being where it began. Half and double: no simulated case differs.
+/// After this many reads without a pattern the recogniser is back in its initial state.
 const RANDOM_AFTER: u32 = 64;
-/// Terms an iteration may have for the first loop to be recognised after that: looking for sixteen takes 15 ns a read,
-/// for four 4 ns. With the first loop the whole search begins again. Half and double: no simulated case differs.
+/// Terms that an iteration may have in that state for its loop to be recognised. Looking for sixteen takes 15 ns a read,
+/// for four 4 ns. With the first loop the whole search begins again.
 const GROUP_AT_RANDOM: usize = 4;
-/// Reads after which an interrupted walk is given up. Half and double: no simulated case differs.
+/// Reads after which an interrupted walk is given up.
 const PATIENCE: u32 = 16;
 
 /// What a [`Builder`] may use.

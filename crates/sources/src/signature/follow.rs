@@ -41,12 +41,12 @@ const PAIRS: usize = 256;
 const LEARNT: usize = 128;
 /// Nests and cursors that are told of at a time.
 const ACTIVE: usize = 256;
-/// Reads told again, because something else broke, for each read of the program, at most. One costs some 50 ns here and in
-/// the queue: no more than half a microsecond a read. Half and double: no simulated case differs.
+/// Reads that are disclosed again because another pattern broke, for each read of the program, at most. One costs some 50
+/// ns here and in the queue: no more than half a microsecond a read.
 const CREDIT: u64 = 8;
 /// Credit that can be saved up: as much as is told at a time.
 const SAVED: u64 = 1 << 15;
-/// Reads foretold rightly after which a pattern is kept for files to come. Half and double: no simulated case differs.
+/// A pattern that predicted this many reads correctly is kept for later files.
 pub const KEPT_AFTER: u64 = 16;
 
 /// What is known of a file besides its reads.

@@ -15,15 +15,13 @@
 
 use foreread_plan::Odds;
 
-/// Reads told ahead of a pattern that is just found: the paper's prefetch distance. Half and double: +0.2 % and −0.3 % on average
-/// of the simulated cases, −16.1 % in one (docs/constants.md).
+/// Reads disclosed ahead of a pattern that was just found: the paper's prefetch distance.
 pub(super) const FIRST: u64 = 8;
-/// Reads told ahead at most. 4,096 reads of 4 KiB are 16 MiB: as many as the queue of a plan matches out of order, and at
-/// 10 µs a read, 128 at a time on the way, more than any device here takes to answer. Half and double: within 2 % in each simulated
-/// case.
+/// Reads disclosed ahead, at most. 4,096 reads of 4 KiB are 16 MiB, as many as the queue of a plan matches out of order. At
+/// 10 µs a read and 128 under way, that covers the latency of any device measured here.
 pub(super) const MOST: u64 = 4096;
 
-/// Times its usual pause after which a pattern is not told of any more. Half and double: no simulated case differs.
+/// A pattern is given up after a pause of this many times its usual pause.
 const GONE: f32 = 64.0;
 
 /// How often something comes, in counts of a clock that others move too.
@@ -179,12 +177,12 @@ impl Lead {
     }
 }
 
-/// How many reads a new pattern has to foretell rightly before anything is told of it: none, until patterns break that
-/// have not been read as often as they were told. Reads in no order seem to make a pattern every now and then.
+/// Reads that a new pattern must predict correctly before it is disclosed: none at first. The number grows with each
+/// pattern that breaks early, because random reads form a pattern every now and then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Caution(u64);
 
-/// What is asked for at most. Half and double: no simulated case differs.
+/// Reads that a new pattern must predict correctly before it is disclosed, at most.
 const CAUTION: u64 = 63;
 
 impl Caution {
@@ -217,10 +215,9 @@ pub(super) struct Rest {
     left: u32,
 }
 
-/// Reads that are looked at in a row before a pause, and in the first pause. Half and double: within 2 % in each simulated case.
+/// Reads examined in a row before a pause, and reads in the first pause.
 const TRY: u32 = 256;
-/// Reads in the longest pause: a pattern that begins in it is found after 0.3 s of reads that take 80 µs each. Half and double: no
-/// simulated case differs.
+/// Reads in the longest pause. A pattern that begins in it is found after 0.3 s of reads that take 80 µs each.
 const LONGEST: u32 = 4096;
 
 impl Rest {

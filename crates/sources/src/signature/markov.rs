@@ -13,16 +13,14 @@ use foreread_plan::Extent;
 const PLACES: usize = 64;
 /// Strides kept that may follow one.
 const FOLLOWERS: usize = 4;
-/// Likelihood from which on a stride is foretold, in percent. A wrong page costs one read of the device, a right one
-/// saves one wait: above one half a guess gains; three quarters leave room for what fetching costs besides. Half and double: 0 and
-/// 0 on average of the simulated cases, +4.5 % in one (docs/constants.md).
+/// Least likelihood at which a stride is predicted, in percent. A wrong page costs one read of the device, a correct one
+/// saves one wait: above one half a guess gains. Three quarters leave room for the other costs of fetching.
 const LIKELY: u64 = 75;
-/// Times a stride must have been seen before anything is said of what follows: two of two would be a guess. Half and double: −0.1 %
-/// and 0 on average of the simulated cases, −9.7 % in one (docs/constants.md).
+/// Times a stride must have been seen before its successor is predicted. Two of two would be a guess.
 const SEEN: u32 = 4;
-/// Counts are halved at this number, so that the table follows a program that changes. Half and double: no simulated case differs.
+/// Counts are halved at this number, so that the table follows a program that changes.
 const MOST: u32 = 64;
-/// Reads foretold at once, at most: an error in one spoils all after it. Half and double: no simulated case differs.
+/// Reads predicted at once, at most: an error in one spoils all after it.
 const SERIES: usize = 16;
 
 /// A stride, and what followed.

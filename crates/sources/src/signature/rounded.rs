@@ -20,8 +20,7 @@ use smallvec::SmallVec;
 
 /// Terms that the body of a loop may have.
 const GROUP: usize = 16;
-/// Iterations that a loop must have shown to be found: with three, reads in no order make one too often. Half and double: 0 and
-/// +3.7 % on average of the simulated cases, +481.0 % in one (docs/constants.md).
+/// Iterations that a loop must have shown to be found. With three, random reads form one too often.
 const SHOWN: usize = 4;
 /// Reads remembered to find a loop in: a power of two.
 const RECENT: usize = GROUP * SHOWN;
