@@ -24,7 +24,7 @@ use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, state, unmount
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
 
-/// A file system as slow as a disk of old, a cloud volume, an NFS server or a parallel file system.
+/// A file system as slow as a rotating disk, a cloud volume, an NFS server or a parallel file system.
 #[derive(Args, Clone, Debug)]
 pub struct SlowdiskArgs {
     #[command(subcommand)]
@@ -33,35 +33,35 @@ pub struct SlowdiskArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Action {
-    /// Make a slow disk and mount it (needs root)
+    /// Create a slow disk and mount it (needs root)
     Mount(MountArgs),
-    /// Unmount a slow disk, also one whose server was killed
+    /// Unmount a slow disk, even if its server was killed
     Umount {
-        /// Where it is mounted
+        /// Mount point
         dir: PathBuf,
     },
-    /// Show what a mounted slow disk has served
+    /// Show the requests and bytes that a mounted slow disk has served
     Stats {
-        /// Where it is mounted
+        /// Mount point
         dir: PathBuf,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Empty a mounted slow disk's own cache, as a power cycle would
     Forget {
-        /// Where it is mounted
+        /// Mount point
         dir: PathBuf,
     },
-    /// Hold mounted models against their specifications (some 12 seconds each)
+    /// Compare mounted models with their specifications (about 12 seconds each)
     Selftest {
         /// Only this model: hdd-7200, network-ssd, nfs, striped or striped-2008
         model: Option<Model>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show the models and where their figures come from
+    /// Show the models and the sources of their figures
     Models,
 }
 
@@ -69,22 +69,21 @@ enum Action {
 struct MountArgs {
     /// hdd-7200, network-ssd, nfs, striped or striped-2008
     model: Model,
-    /// Where to mount it: an empty directory, or one to be made
+    /// Mount point: an empty or a new directory
     dir: PathBuf,
-    /// The disk's size; memory is taken only for what is written
+    /// Size of the disk; only written data takes memory
     #[arg(long, default_value = "8G", value_parser = parse_size)]
     size: u64,
-    /// Spread the image over the disk's whole stroke, so that seeks are as long as
-    /// on a full 500 GB disk
+    /// Spread the image over the disk's full stroke: seeks are as long as on a full 500 GB disk
     #[arg(long)]
     stretch: bool,
-    /// Let writes take the model's time, too
+    /// Apply the model's time to writes, too
     #[arg(long)]
     slow_writes: bool,
-    /// Only the image file, without a block device and ext4
+    /// Serve only the image file, without a block device and ext4
     #[arg(long)]
     file_only: bool,
-    /// Serve from this process until it is interrupted
+    /// Serve in the foreground until interrupted
     #[arg(long)]
     foreground: bool,
     /// Serve in the background (how `mount` starts its server)

@@ -13,52 +13,52 @@ pub const SYSTEM_SOCKET: &str = "/run/foreread/daemon.sock";
 /// Where root's daemon keeps what it has learned.
 const SYSTEM_STATE: &str = "/var/lib/foreread";
 
-/// Run the daemon in the foreground: what systemd starts
+/// Run the daemon in the foreground, as systemd does
 ///
-/// Ends on SIGTERM, SIGINT and SIGHUP, and saves what was learned before.
+/// SIGTERM, SIGINT and SIGHUP save the models and stop it.
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// What it is started with
+    /// The settings
     #[command(flatten)]
     pub settings: Settings,
-    /// Leave the terminal and its session
+    /// Detach from the terminal and its session
     #[arg(long, hide = true)]
     pub detached: bool,
 }
 
-/// Where the daemon is asked
+/// The daemon's control socket
 #[derive(Debug, clap::Args)]
 pub struct Where {
-    /// The control socket, in a folder that is there [default: the user's own if there is one, else /run/foreread/daemon.sock]
+    /// Control socket, in an existing folder [default: the user's, if there is one, else /run/foreread/daemon.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
 }
 
-/// What the daemon is started with
+/// The daemon's settings
 #[derive(Debug, clap::Args)]
 pub struct Settings {
     #[command(flatten)]
-    /// Where it is asked
+    /// The control socket
     pub place: Where,
-    /// The folder of what was learned [default: /var/lib/foreread; of other users than root, forereadd in the data folder]
+    /// Folder of the models [default: /var/lib/foreread; for users other than root, forereadd in the data folder]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Which model predicts
+    /// Model that predicts
     #[arg(long, value_enum, default_value_t = Named::Epcm)]
     pub model: Named,
-    /// The likelihood from which on a file is fetched: above 0.5, so that a sequence is predicted
+    /// Least likelihood at which a file is fetched, above 0.5
     #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
     pub threshold: f64,
-    /// Memory that may be filled with what nobody has read yet, such as 64M [default: by the memory there is]
+    /// Limit of prefetched memory that nobody has read yet, such as 64M [default: depends on the free memory]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub budget: Option<u64>,
-    /// Who observes the system
+    /// Observer of the system
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Watcher::Auto)]
     pub observer: Watcher,
-    /// How reads ahead are weighed against other reads
+    /// I/O priority of the daemon's reads
     #[arg(long, value_enum, default_value_t = Priority::Low)]
     pub priority: Priority,
-    /// Watch and fetch on FUSE file systems, too: whoever serves one learns what is predicted
+    /// Include FUSE file systems; their servers see what is predicted
     #[arg(long)]
     pub fuse: bool,
     /// Keep the status in FILE in Prometheus's text format, for node_exporter's textfile collector
@@ -133,14 +133,14 @@ pub fn own_state() -> Option<PathBuf> {
     foreread_profiles::data_home().map(|home| home.join("forereadd"))
 }
 
-/// Which model predicts
+/// Model that predicts
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Named {
-    /// The file that followed last time
+    /// Last successor: the file that followed last time
     Last,
-    /// Patterns of up to 8 files
+    /// PCM: patterns of up to 8 files
     Pcm,
-    /// Deep patterns, which predict sequences
+    /// EPCM: deep patterns, which predict sequences of files
     Epcm,
 }
 
@@ -154,16 +154,16 @@ impl From<Named> for Model {
     }
 }
 
-/// Who observes the system
+/// Observer of the system
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Watcher {
-    /// eBPF, and fanotify where BPF is missing; of other users than root, the preload library
+    /// eBPF, or fanotify if BPF is missing; for users other than root, the preload library
     Auto,
-    /// The kernel, by eBPF
+    /// eBPF: program starts, opens, and pages read
     Ebpf,
-    /// The kernel, by fanotify: opens and starts, not what is read
+    /// fanotify: program starts and opens
     Fanotify,
-    /// The preload library, in programs that have the environment of `foreread daemon env`: opens and starts
+    /// The preload library: program starts and opens in the environment of foreread daemon env
     Preload,
 }
 
@@ -178,10 +178,10 @@ impl From<Watcher> for ObserverChoice {
     }
 }
 
-/// How reads ahead are weighed against other reads
+/// I/O priority of the daemon's reads
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Priority {
-    /// The last level of the best-effort class
+    /// The lowest level of the best-effort class
     Low,
     /// The priority of the process that starts the daemon
     Normal,

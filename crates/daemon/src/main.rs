@@ -29,7 +29,7 @@ use foreread_sys::signals::Signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 
-/// Have the whole system's files read before programs ask for them
+/// Predict and prefetch the files that any program opens next
 #[derive(Debug, Parser)]
 #[command(name = "forereadd", version, max_term_width = 80)]
 struct Args {

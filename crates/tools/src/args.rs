@@ -20,10 +20,10 @@ use crate::calibrate::LEAST;
 use crate::run::{Record, Run};
 use crate::sim::{Asked, Sequences, parameter};
 
-/// Knows what a program is about to read and has it in memory first
+/// Prefetch the files that a program will read
 ///
-/// The first run of a command is recorded, and prefetched as far as its reads form a pattern; later runs are prefetched by what is known. The
-/// program, its output and its exit status stay as they are.
+/// foreread run records the reads of a command's first run and prefetches them on later runs. Reads that form a pattern
+/// are prefetched on the first run, too. The command's output and exit status do not change.
 #[derive(Debug, Parser)]
 #[command(name = "foreread", version, max_term_width = 80)]
 pub(crate) struct Args {
@@ -46,30 +46,30 @@ pub(crate) enum Command {
     Predict(daemon::Predict),
     Doctor(Doctor),
     Calibrate(Calibrate),
-    /// Compile C programs that have a prefetch thread of their own
+    /// Compile a C program together with its prefetch thread
     ///
-    /// Takes the arguments of the C compiler and is used in its place: CC="foreread cc" make. The system's compiler
-    /// (cc, or what FOREREAD_CC names) does all that it would do by itself. When a program is linked, its source is
-    /// sliced for what decides which files it reads where, and the program is linked again with that slice, which
-    /// runs ahead of it. What cannot be sliced is left as the compiler made it. Its own option
-    /// --explain, or FOREREAD_CC_EXPLAIN=1, says on standard error what was done and why; FOREREAD_CC_EXPLAIN=FILE
-    /// appends that to a file, as JSON if its name ends in .jsonl. Where the translator is missing, each link says so in a
-    /// line on standard error, unless FOREREAD_CC_EXPLAIN=0 or -w is given.
+    /// A replacement for the C compiler, with the same arguments: CC="foreread cc" make. The system's compiler (cc, or
+    /// FOREREAD_CC) compiles as usual. At link time the code that decides which files are read, and where, is sliced out
+    /// of the source. The program is linked with that slice, which runs ahead of it as its prefetch thread. Code that
+    /// cannot be sliced stays as compiled.
+    ///
+    /// --explain, or FOREREAD_CC_EXPLAIN=1, prints what was sliced and the reason for each refusal on standard error.
+    /// FOREREAD_CC_EXPLAIN=FILE appends that to FILE, as JSON if the name ends in .jsonl. If the translator is missing,
+    /// each link prints one line about it, unless FOREREAD_CC_EXPLAIN=0 or -w is given.
     #[command(disable_help_flag = true)]
     Cc(PassedOn),
-    /// Compile C++ programs that have a prefetch thread of their own
+    /// Compile a C++ program together with its prefetch thread
     ///
-    /// Takes the arguments of the C++ compiler and is used in its place, beside foreread cc:
-    /// CC="foreread cc" CXX="foreread c++" make. The system's compiler is c++, or what FOREREAD_CXX names; all else is
-    /// as with foreread cc.
+    /// A replacement for the C++ compiler, with the same arguments: CC="foreread cc" CXX="foreread c++" make. The system's
+    /// compiler is c++, or FOREREAD_CXX. See foreread cc.
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(PassedOn),
-    /// Write C and C++ programs out with their prefetch threads
+    /// Print a C or C++ program together with its prefetch thread, as source
     ///
-    /// Runs foreread-slice, whose --help says more: foreread slice prog.c -o prog.pf.c
+    /// Runs foreread-slice: foreread slice prog.c -o prog.pf.c. See foreread slice --help.
     #[command(disable_help_flag = true)]
     Slice(PassedOn),
-    /// Mount a file system as slow as a disk of old, a cloud volume or NFS
+    /// Mount a file system as slow as a rotating disk, a cloud volume or NFS
     Slowdisk(SlowdiskArgs),
     /// Print completions for a shell
     Completions {
@@ -78,18 +78,18 @@ pub(crate) enum Command {
     },
     /// Write the man pages
     ///
-    /// Without --out, foreread(1) alone goes to standard output.
+    /// Without --out, print foreread(1) only.
     Man {
-        /// Folder for a page of each command
+        /// Write a page for each command into DIR
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
 }
 
-/// What is handed on as it stands
+/// Arguments passed on unchanged
 #[derive(Debug, clap::Args)]
 pub(crate) struct PassedOn {
-    /// Its arguments
+    /// Arguments, passed on unchanged
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -98,7 +98,7 @@ pub(crate) struct PassedOn {
     pub(crate) args: Vec<OsString>,
 }
 
-/// List the records, the last used first
+/// List the records, most recently used first
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
     /// Print JSON
@@ -106,34 +106,34 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-/// Show what a record says: files, reads, patterns, order
+/// Show a record: files, reads, patterns, order
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The record: the start of its id, a program's name, or the path of a file, with a slash or .fr; without, the last used
+    /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last used]
     pub(crate) record: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// List all files, not only the ones read most
+    /// List all files, not only those read most
     #[arg(long)]
     pub(crate) all: bool,
-    /// The record of this command
+    /// Show the record of COMMAND
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Show the I/O signatures of a trace that another tool has made
+/// Show the I/O signatures in a trace of another tool
 ///
-/// Reads the output of strace -f -ttt (best with -y and -T), fio iologs, Darshan logs with DXT records or the text of
-/// darshan-dxt-parser, and the text of recorder2text; compressed with xz, gzip or zstd, too. For each process and file
-/// the reads and writes are written down as a trace signature, and described by a pattern signature. Signatures that
-/// differ in a few numbers only are one, with $1, $2 in their places.
+/// Formats: strace -f -ttt (best with -y and -T), fio iologs, Darshan logs with DXT records, the text of
+/// darshan-dxt-parser, the text of recorder2text, and foreread's records. xz, gzip and zstd are decompressed. Prints a
+/// trace signature and a pattern signature for the reads and the writes of each process and file. Signatures that differ
+/// only in a few numbers share a row, with $1, $2 in place of these numbers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Analyze {
-    /// The traces: files, or folders with a file a rank or process
+    /// Traces: files, or folders with one file per rank or process
     #[arg(value_name = "TRACE", required = true)]
     pub(crate) traces: Vec<PathBuf>,
-    /// Take the traces to be of FORMAT: strace, fio, darshan, dxt or recorder [default: by their content]
+    /// Format of the traces: strace, fio, darshan, dxt or recorder [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format_named)]
     pub(crate) format: Option<Format>,
     /// Print JSON
@@ -146,51 +146,49 @@ pub(crate) struct Analyze {
 
 /// Compare models that predict files, on traces
 ///
-/// Reads traces of which process opened which file: the output of strace -f -ttt, other traces that foreread analyze
-/// reads, and foreread's own records (.fr); /dev/stdin is a trace, too. Each model learns from the traces given with --train,
-/// and is then measured on the others, going on to learn. Options with LIST take several values with commas between
-/// them, and all of their combinations are compared in one pass. docs/models.md says what the models are and how each
-/// figure is defined.
+/// Reads strace -f -ttt, the other formats of foreread analyze, and foreread's records (.fr); /dev/stdin works, too. Each
+/// model is trained on the --train traces, then measured on the others, learning as it goes. Options with LIST take
+/// values separated by commas; all combinations are compared in one pass. docs/models.md defines models and figures.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sim {
-    /// The traces to measure on
+    /// Traces to measure on
     #[arg(value_name = "TRACE", required = true)]
     pub(crate) traces: Vec<PathBuf>,
-    /// Learn from TRACE first; may be given several times
+    /// Train on TRACE first; may be repeated
     #[arg(long, value_name = "TRACE")]
     pub(crate) train: Vec<PathBuf>,
-    /// Models: last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, or ahead:SIZE/ORDER+JUMP, which is EPCM as the daemon has
-    /// it; what is left open is taken from --size and --order
+    /// Models: last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, or ahead:SIZE/ORDER+JUMP (the daemon's EPCM);
+    /// missing parameters come from --size and --order
     #[arg(long = "model", value_name = "LIST", value_delimiter = ',')]
     pub(crate) models: Vec<Asked>,
-    /// Nodes of a partition [default: 64]
+    /// Nodes per partition [default: 64]
     #[arg(long = "size", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
     pub(crate) sizes: Vec<usize>,
-    /// Events of a pattern [default: 8; with epcm 80 % of the size]; of orders above a size there is none
+    /// Events per pattern, at most the size [default: 8; for epcm 80 % of the size]
     #[arg(long = "order", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
     pub(crate) orders: Vec<usize>,
-    /// Likelihoods from which on a file is fetched: above 0.5, so that a sequence is predicted
+    /// Least likelihood at which a file is fetched, above 0.5
     #[arg(long = "threshold", value_name = "LIST", value_delimiter = ',', default_value = "0.55", value_parser = share)]
     pub(crate) thresholds: Vec<f64>,
-    /// Memory of the cache, such as 16M,64M,256M
+    /// Size of the simulated cache, such as 16M,64M,256M
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "256M", value_parser = units::parse_size)]
     pub(crate) memory: Vec<u64>,
-    /// Whose events follow one another
+    /// Which sequences the models learn from
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = Sequences::Both)]
     pub(crate) sequences: Sequences,
-    /// Do not learn from the traces measured on
+    /// Do not learn while measuring
     #[arg(long)]
     pub(crate) frozen: bool,
-    /// Files that each model and each cache knows, at most: a partition of 64 nodes takes 1.3 KiB
+    /// Limit of files per model and cache; a partition of 64 nodes takes 1.3 KiB
     #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = limit)]
     pub(crate) max_files: usize,
-    /// Processes that are followed at once, at most
+    /// Limit of processes followed at once
     #[arg(long, value_name = "N", default_value_t = 1 << 12, value_parser = limit)]
     pub(crate) max_contexts: usize,
-    /// Nodes of a trie, at most: about 40 bytes each
+    /// Limit of nodes of a trie, about 40 bytes each
     #[arg(long, value_name = "N", default_value_t = 1 << 23, value_parser = limit)]
     pub(crate) max_nodes: usize,
-    /// Draw the comparison into the folder DIR: figures.png, lead.png, memory.png, threshold.png
+    /// Draw plots into DIR: figures.png, lead.png, memory.png, threshold.png
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
     /// Print JSON
@@ -233,18 +231,18 @@ pub(crate) struct Forget {
     pub(crate) all: bool,
 }
 
-/// Delete the records least recently used
+/// Delete the least recently used records
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prune {
     /// Keep at most SIZE of records, such as 500M [default: FOREREAD_STORE_LIMIT, or 1G]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub(crate) max_size: Option<u64>,
-    /// Delete the ones not used for AGE, such as 30d or 12h
+    /// Delete records not used for AGE, such as 30d or 12h
     #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
     pub(crate) older_than: Option<Duration>,
 }
 
-/// Say what this machine offers, what is missing, and what that costs
+/// Check which features this machine has, and what a missing one costs
 ///
 /// Exit status: 0 if prefetching works here, 1 if it cannot.
 #[derive(Debug, clap::Args)]
@@ -254,19 +252,19 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// Measure the device a folder is on, so that runs are prefetched by its own figures
+/// Measure the device that a folder is on
 ///
-/// Writes a file there, reads it in many ways, each time from the device, and removes it. What
-/// was found is kept, and used by every run that reads from the device.
+/// Writes a file into DIR, reads it from the device in several ways, and removes it. Later runs that read from this device
+/// use the measured profile.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Calibrate {
-    /// A folder on the device, in which a file can be made
+    /// A writable folder on the device
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Seconds to measure for, at least about; slow disks need the 20
+    /// Duration of the measurement in seconds, approximate; slow disks need 20
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=600))]
     pub(crate) seconds: u16,
-    /// Measure on a file of SIZE, at least 16M, such as 64M [default: 256M, or a quarter of what is free]
+    /// Size of the file, at least 16M [default: 256M, or a quarter of the free space or memory]
     #[arg(long, value_name = "SIZE", value_parser = measurable)]
     pub(crate) size: Option<u64>,
     /// Print JSON

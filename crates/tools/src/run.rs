@@ -8,21 +8,21 @@ use clap::ValueEnum;
 use foreread::words;
 use foreread_run::{Choice, RunArgs, parse_cache};
 
-/// Who observes the program
+/// The observer of the program
 #[derive(Debug, clap::Args)]
 struct Observed {
-    /// Who observes what the command reads
+    /// Observer of the command's reads
     #[arg(long, value_name = "WHO", default_value = "auto")]
     observer: Who,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Who {
-    /// eBPF, as root, for programs that the library does not see; else the library
+    /// As root, eBPF for programs that the preload library cannot observe; else the preload library
     Auto,
-    /// A library that is put into the program
+    /// A library loaded into the program
     Preload,
-    /// The kernel; takes root
+    /// Tracepoints in the kernel; needs root
     Ebpf,
 }
 
@@ -36,17 +36,17 @@ impl From<Who> for Choice {
     }
 }
 
-/// Run a command, prefetched by what is known of it
+/// Run a command and prefetch the files it reads
 ///
-/// The first time, what it reads is recorded, and patterns in its reads are kept ahead of as they show: strides, files
-/// read backward, several places of a file in turn. The command's input, output, exit status and
-/// signals are its own; foreread adds one line on standard error.
+/// The first run is recorded, and reads that form a pattern are prefetched: strides, files read backward, several
+/// positions of a file in turn. Later runs are prefetched from the record. The command's input, output, signals and exit
+/// status do not change; foreread prints one line on standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Add nothing to standard error
+    /// Print nothing on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// Write the account of the run to PATH as JSON
+    /// Write the run's account to PATH as JSON
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
     /// Do not prefetch
@@ -55,25 +55,24 @@ pub(crate) struct Run {
     /// Do not record
     #[arg(long)]
     no_record: bool,
-    /// Say in full what was done, and why
+    /// Print the full account, with reasons
     #[arg(long, conflicts_with = "quiet")]
     explain: bool,
     #[command(flatten)]
     observed: Observed,
-    /// Keep no word of the command line but the program's name
+    /// Record a keyed hash in place of each argument
     ///
-    /// A record holds the command line it is of, and what is in that: passwords, too. With this option, or
-    /// FOREREAD_REDACT=1 in the environment, a keyed hash stands for each argument, so that the same command is known
-    /// again. Names of files that the program reads are kept all the same. Records made without it keep their words until
-    /// they are forgotten.
+    /// A record holds the command line, including any password in it. With this option, or FOREREAD_REDACT=1 in the
+    /// environment, each argument is replaced by a keyed hash; the command is still recognised. Names of files that the
+    /// program reads are kept. Earlier records are not changed; foreread forget deletes them.
     #[arg(long)]
     redact: bool,
-    /// Bytes of the collective cache for each MPI rank, such as 64M [default: FOREREAD_CACHE_SIZE, or 32M]
+    /// Size of the collective cache per MPI rank, such as 64M [default: FOREREAD_CACHE_SIZE, or 32M]
     ///
-    /// For file systems without a page cache that ranks share. At least a page of 64 KiB.
+    /// Used on file systems without a shared page cache. The least size is 1M.
     #[arg(long, value_name = "SIZE", value_parser = parse_cache)]
     cache: Option<u64>,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -95,28 +94,28 @@ impl From<Run> for RunArgs {
     }
 }
 
-/// Run a command and record what it reads, without prefetching
+/// Run a command and record its reads, without prefetching
 ///
-/// Replaces what was known of the command. Nothing is fetched ahead, not even where the reads form a pattern: the record
-/// has the times of the command alone.
+/// Replaces the command's record. Nothing is prefetched, not even reads that form a pattern, so the recorded times are
+/// those of the command alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Record {
-    /// Add nothing to standard error
+    /// Print nothing on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// Write the record to FILE, and leave what is known as it is
+    /// Write the record to FILE instead of the store
     ///
-    /// A link is followed. Where FILE is no regular file, nothing is recorded.
+    /// A symbolic link is followed. If FILE exists and is not a regular file, nothing is recorded.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     observed: Observed,
     /// Keep no word of the command line but the program's name
     ///
-    /// As with foreread run; FOREREAD_REDACT=1 in the environment does the same.
+    /// The same as in foreread run. FOREREAD_REDACT=1 in the environment has the same effect.
     #[arg(long)]
     redact: bool,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -5,32 +5,32 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use foreread_daemon::cli::{Run, Settings, Where};
 
-/// Have the whole system's files read before programs ask for them
+/// Predict and prefetch the files that any program opens next
 ///
-/// The daemon learns which files follow which, of all programs, and fetches those that are about to be opened. Root's daemon
-/// is there for everybody; another user's for the programs that have the environment of `foreread daemon env`. docs/daemon.md says what it does, what it costs and who learns what from it.
+/// The daemon learns which files are opened after which, and fetches files that are about to be opened. Root's daemon
+/// serves all users. A user's daemon serves programs started in the environment of foreread daemon env. See docs/daemon.md.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Daemon {
     Run(Run),
     /// Start the daemon in the background
     ///
-    /// Returns when the daemon answers, or says why it does not. What the daemon has to say later goes to daemon.log in
-    /// its folder.
+    /// Returns once the daemon answers, or prints the reason why it does not. Later messages go to daemon.log in its
+    /// state folder.
     Start(Settings),
-    /// Print the shell commands that have a user's own daemon see the programs started from then on
+    /// Print shell commands that make a user's daemon observe programs started later
     ///
-    /// For a daemon that observes by the preload library: eval "$(foreread daemon env)". A daemon that is started anew has to be
-    /// asked anew: programs of the old environment go on unseen.
+    /// For a daemon that observes by the preload library: eval "$(foreread daemon env)". Repeat this after the daemon was
+    /// restarted: programs in the old environment are not observed any more.
     Env(Where),
-    /// Stop the daemon; what it has learned is saved
+    /// Save the models and stop the daemon
     Stop(Where),
-    /// Show the status: what was predicted, fetched and used, and what that costs
+    /// Show the daemon's status: files predicted, fetched and used, and the daemon's cost
     Status(Status),
-    /// Show the status by program, once a second
+    /// Show the daemon's status by program, live
     ///
     /// q, Esc and Ctrl-C quit.
     Top(Top),
-    /// Print the status in Prometheus's text format
+    /// Print the daemon's status in Prometheus's text format
     Metrics(Where),
 }
 
@@ -47,15 +47,15 @@ pub(crate) struct Status {
 pub(crate) struct Top {
     #[command(flatten)]
     pub(crate) place: Where,
-    /// Seconds between two looks
+    /// Seconds between updates
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) every: u64,
 }
 
-/// Say which files follow a file, as far as the daemon knows
+/// Show which files are predicted after a file
 ///
-/// Nearest first, with how likely they are, and how much of each is in memory. Without a daemon, what was saved is asked.
-/// Files are named only to those who can list their folder and read them.
+/// Nearest first, with the likelihood of each and its share in memory. If no daemon runs, the saved models are used. Only
+/// files that you can read, in folders that you can list, are shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Predict {
     /// The file
@@ -63,7 +63,7 @@ pub(crate) struct Predict {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) place: Where,
-    /// The folder of the models that are asked where no daemon runs [default: as of the daemon]
+    /// Folder of the saved models, used if no daemon runs [default: the daemon's]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Print JSON

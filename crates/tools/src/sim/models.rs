@@ -70,11 +70,11 @@ pub(crate) struct Asked {
 /// Which sequences of events a model learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sequences {
-    /// Those of each process, and where they say nothing the machine's
+    /// Each process's, then the machine's where the process's predicts nothing
     Both,
-    /// Those of each process
+    /// Each process's
     Process,
-    /// The machine's whole sequence, as in the paper
+    /// The machine's single sequence, as in the paper
     Machine,
 }
 
