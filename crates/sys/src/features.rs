@@ -83,15 +83,15 @@ impl Features {
             ),
             feature(
                 "BPF tracepoints",
-                "for statically linked programs; not used yet",
+                "observe programs that the preload library cannot, and the whole machine for the daemon",
                 try_bpf(),
-                "nothing in this version",
+                "statically linked, 32-bit and set-user-ID programs run unobserved",
             ),
             feature(
                 "fanotify",
-                "for watching whole file systems; not used yet",
+                "observes the whole machine for the daemon without BPF",
                 try_fanotify(),
-                "nothing in this version",
+                "the daemon needs BPF or the preload library",
             ),
             feature(
                 "FUSE",
