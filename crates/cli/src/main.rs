@@ -1,8 +1,12 @@
-//! `foreread`: knows what a program is about to read and has it in memory first.
+//! `foreread`: prefetches the files that a program will read.
 //!
-//! This program does `run` and `record`, and holds no code but theirs: a program waits to be started, and foreread's own
-//! file is read from a cold disk before. Everything else, help and errors of the command line among it, is
-//! `foreread-tools`' (`crates/tools`), which takes this program's place.
+//! This program holds the code of `run` and `record` only: a command waits until foreread's own file has been read from a
+//! cold disk. All other commands, and the command line's help and errors, are in `foreread-tools` (`crates/tools`), which
+//! replaces this process. `libforeread_ebpf.so` is loaded only by runs that use it.
+//!
+//! Other ways to link it were measured by 200 hot and 15 cold runs of `true` on two slow shared processors (alone 1.3 and
+//! 2.2 ms): dynamic PIE 5.4 and 14.2 ms, static PIE 4.8 and 14.3, dynamic PIE with fat LTO 5.2 and 14.2, static at a fixed
+//! address with LTO and an ordered linker script 4.4 and 16.1.
 //!
 //! Exit status: as the program ended, with 127 or 126 when it could not be found or started, and 2 when foreread failed.
 

@@ -3,6 +3,10 @@
 //! A *strand* is one source with its queue, position, worth, phase and account; a session has any number.
 //! Devices, memory and what is given back are theirs together.
 //!
+//! The engine waits for no file system. Questions about files (residency, evictions, lengths) go to the
+//! backend's `ask`; the answers are events. Each device has threads of its own, so that one that does not answer delays no
+//! other.
+//!
 //! ```text
 //! source.disclose(&mut queue);              // what will be read
 //! let batch = scheduler.next(now, …);       // distance, order, budget: pure

@@ -1,5 +1,9 @@
 //! One source of a session, and all that is kept about it alone: its position is in the scheduler, by its number.
 //!
+//! Reads that a literal or told strand had foreseen are not shown to strands that guess; all other reads are. Events of
+//! files, threads and processes are shown to every strand. Pages issued for one strand and then for another have left
+//! memory in between: they are `evicted` in the first one's ledger.
+//!
 //! Invariant: each page issued for a strand is in exactly one of its `pages` (not read yet) or a column of its ledger.
 
 use foreread_plan::{FileId, Head, PAGE};

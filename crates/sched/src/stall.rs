@@ -2,6 +2,10 @@
 //!
 //! Where it mostly waits, a device had best do as much as it can in each second, in whatever order. Where it
 //! computes, what it needs first had best come first: the rest arrives meanwhile.
+//!
+//! So a program that only reads gets one sweep over all that is known. For one that computes, a rotating disk is read in
+//! passes: the first of 2 MiB, each next one half as large again, none begun before the one before is over, because a
+//! drive serves near requests before old ones.
 
 /// A program counts as I/O-bound when it waits this many times longer than it computes. Several passes over a disk cost the
 /// program the seeks of each; one pass costs it the computing that it could have done meanwhile. At this ratio the two are

@@ -1,5 +1,11 @@
 //! Which entries are asked for at all: as far as the horizon and the budget go, and where asking gains more than it costs.
 //!
+//! A guess is admitted if its odds, weighed by the share of its strand's pages that were read in their turn, times the
+//! program's measured wait for reads that nobody fetched, are worth more than its transfer and memory; on a rotating disk
+//! also more than the way there and back, once for each row of wrong guesses. A strand's unread guesses are bounded by
+//! twice the number that came true: a guess with no read is never passed, so it would never count as wrong. Pages that are
+//! certain to be read (of a file that was opened) count as right at once, outside that bound.
+//!
 //! Invariant: an entry is admitted only if no other strand has asked for all of it.
 
 use foreread_plan::Pattern;
