@@ -33,48 +33,48 @@ namespace {
 
 cl::OptionCategory Category("foreread-slice");
 cl::list<std::string> Sources(cl::Positional, cl::desc("SOURCE…"), cl::cat(Category));
-cl::opt<std::string> Output("o", cl::desc("Write the one translated unit here"),
+cl::opt<std::string> Output("o", cl::desc("Write the translated unit to FILE"),
                             cl::value_desc("FILE"), cl::cat(Category));
 cl::opt<std::string> OutputDirectory("out-dir",
-                                     cl::desc("Write each translated unit N here, as N.c or N.cpp"),
+                                     cl::desc("Write each translated unit N to DIR, as N.c or N.cpp"),
                                      cl::value_desc("DIR"), cl::cat(Category));
-cl::opt<std::string> BuildDirectory("p", cl::desc("Where compile_commands.json is"),
+cl::opt<std::string> BuildDirectory("p", cl::desc("Folder of compile_commands.json"),
                                     cl::value_desc("DIR"), cl::cat(Category));
 cl::opt<std::string> Commands("compile-commands",
-                              cl::desc("A compile_commands.json of exactly the program's units"),
+                              cl::desc("compile_commands.json of exactly the program's units"),
                               cl::value_desc("FILE"), cl::cat(Category));
-cl::opt<bool> Others("others", cl::desc("Units that are not named are part of the program, too"),
+cl::opt<bool> Others("others", cl::desc("The program has more units than the named ones"),
                      cl::cat(Category));
-cl::opt<bool> Json("json", cl::desc("Print the account as JSON"), cl::cat(Category));
-cl::opt<bool> Explain("explain", cl::desc("Print the account"), cl::cat(Category));
+cl::opt<bool> Json("json", cl::desc("Print the explanation as JSON"), cl::cat(Category));
+cl::opt<bool> Explain("explain", cl::desc("Explain what was sliced, and each refusal"), cl::cat(Category));
 cl::list<std::string> Prefetch("prefetch", cl::desc("Prefetch only the files of this variable"),
                                cl::value_desc("NAME"), cl::cat(Category));
-cl::list<std::string> Pure("pure", cl::desc("An external function that only computes"),
+cl::list<std::string> Pure("pure", cl::desc("Treat this external function as pure"),
                            cl::value_desc("NAME"), cl::cat(Category));
 cl::opt<OpenMode>
-    Open("open", cl::desc("How the prefetch thread comes by a file"), cl::init(OpenMode::Self),
-         cl::values(clEnumValN(OpenMode::Self, "self", "opens it itself (default)"),
-                    clEnumValN(OpenMode::Wait, "wait", "opens it once the program has"),
-                    clEnumValN(OpenMode::Send, "send", "is sent the program's descriptor")),
+    Open("open", cl::desc("How the prefetch thread gets a file"), cl::init(OpenMode::Self),
+         cl::values(clEnumValN(OpenMode::Self, "self", "open it itself (default)"),
+                    clEnumValN(OpenMode::Wait, "wait", "open it after the program did"),
+                    clEnumValN(OpenMode::Send, "send", "receive the program's descriptor")),
          cl::cat(Category));
 enum class Configuration { Self, Send };
 cl::opt<Configuration> Config(
     "config", cl::desc("Who reads configuration files"), cl::init(Configuration::Self),
-    cl::values(clEnumValN(Configuration::Self, "self", "the prefetch thread, for itself (default)"),
-               clEnumValN(Configuration::Send, "send", "the program, which sends what it read")),
+    cl::values(clEnumValN(Configuration::Self, "self", "the prefetch thread (default)"),
+               clEnumValN(Configuration::Send, "send", "the program, which sends their contents")),
     cl::cat(Category));
 
 enum class Unknown { Run, Refuse };
 cl::opt<Unknown> External(
-    "unknown", cl::desc("External functions that decide about reads"), cl::init(Unknown::Run),
-    cl::values(clEnumValN(Unknown::Run, "run", "are run in the prefetch thread too (default)"),
-               clEnumValN(Unknown::Refuse, "refuse", "make what needs them be left whole")),
+    "unknown", cl::desc("External functions that reads depend on"), cl::init(Unknown::Run),
+    cl::values(clEnumValN(Unknown::Run, "run", "run them in the prefetch thread, too (default)"),
+               clEnumValN(Unknown::Refuse, "refuse", "do not slice code that needs them")),
     cl::cat(Category));
 
-cl::opt<unsigned> Limit("limit", cl::desc("Leave the program whole after so long (default 300)"),
+cl::opt<unsigned> Limit("limit", cl::desc("Give up slicing after this time (default 300)"),
                         cl::value_desc("SECONDS"), cl::init(300), cl::cat(Category));
 
-cl::opt<unsigned> Memory("memory", cl::desc("... and if it takes more than this (default half of the machine's)"),
+cl::opt<unsigned> Memory("memory", cl::desc("Give up slicing beyond this memory (default half of the machine's)"),
                          cl::value_desc("MIB"), cl::cat(Category));
 
 int complain(const llvm::Twine &What) {
@@ -313,7 +313,7 @@ int main(int Count, char **Values) {
   cl::HideUnrelatedOptions(Category);
   if (!cl::ParseCommandLineOptions(
           Own.size(), Own.data(),
-          "translates C and C++ programs into a computation and a prefetch thread\n",
+          "Translate a C or C++ program into the program and its prefetch thread\n",
           &llvm::errs()))
     return 2;
   std::vector<CompileCommand> Units;
