@@ -122,7 +122,7 @@ on_the_model() {
     measure
     printf 'On the model of a network volume:\n\n'
     chart
-    echo "There it is $(faster) times faster from the second run on, with the same answer."
+    echo "There it is $(faster) times faster on the second run, with the same answer."
 }
 
 make_table
@@ -134,7 +134,7 @@ chart
 if [ $((plain * 100)) -lt $((again * least)) ]; then
     on_the_model
 else
-    echo "Gained: $(faster) times faster from the second run on, with the same answer, because"
+    echo "Gained: $(faster) times faster on the second run, with the same answer, because"
     echo "foreread knew $(reads) reads and asked the disk for many of them at once, where"
     echo 'sqlite3 alone waits for one after the other.'
 fi

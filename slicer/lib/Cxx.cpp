@@ -343,7 +343,7 @@ namespace {
 
 bool anyLocal(const TemplateArgumentList &For);
 
-// Whether a type is, or is made with, one that a function or a lambda expression has to itself.
+// True for a type local to a function or a lambda expression, and for types made with one.
 bool isLocal(QualType Type) {
   struct Looking : RecursiveASTVisitor<Looking> {
     bool VisitTagType(TagType *T) {

@@ -215,8 +215,7 @@ impl<B: Backend> Engine<B> {
         self.scheduler.budget().target()
     }
 
-    /// Whether it is early enough to tell of what the program reads in a while: nothing is left to fetch, as far as the
-    /// source has told.
+    /// True if reads may be reported late: nothing that the sources have disclosed is left to fetch.
     pub fn rests(&self) -> bool {
         let walks = |one: &Strand| one.phase == Phase::Ahead && !one.walker.rests();
         self.scheduler.rests() && !self.strands.iter().any(walks)

@@ -242,8 +242,8 @@ impl Session {
         self.shared.begun.load(Ordering::Relaxed) || gone
     }
 
-    /// Whether the engine has anything under way or to decide: if not, what the program waits for is the kernel's,
-    /// and it is early enough to tell of it in a while.
+    /// Whether the engine has requests under way or decisions to make. If not, the program waits for the kernel's own
+    /// requests only, and reads may be reported late.
     pub fn is_busy(&self) -> bool {
         self.shared.busy.load(Ordering::Relaxed)
     }

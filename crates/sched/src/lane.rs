@@ -235,10 +235,10 @@ impl Lane {
         self.service.completed(now, pages, is_busy);
     }
 
-    /// Go on to the next pass when this one is over, to its last request: the disk leaves that lying as long as there
-    /// are nearer ones. The next is of half as much again, for there is that much more to compute on by then. A program
-    /// that mostly waits has all there is in one pass, which takes least time, until it computes again. `moment` is
-    /// the present, where it can be told.
+    /// Start the next pass once this one is over, including its last request: a disk serves nearer requests before an old
+    /// one. The next pass is half as large again, because the program has that much more to compute on by then. An I/O-bound
+    /// program gets everything in one pass, which takes the least time, until it computes again. `moment` is the present, if
+    /// it is known.
     pub(crate) fn turn(&mut self, strand: StrandId, mut moment: impl FnMut() -> Option<Moment>) {
         let (in_flight, gap) = (self.in_flight, self.profile.infill_pages);
         let Pending {

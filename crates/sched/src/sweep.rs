@@ -96,9 +96,9 @@ impl Sweep {
         self.by_position.is_empty()
     }
 
-    /// Begin a pass of so many pages, or few more, of what will be read first, and of what lies on its way; what is added from
-    /// then on and read after it waits for the next. Where gaps of up to `largest` pages are read along. The pages there were of what
-    /// will be read first.
+    /// Begin a pass of about `pages` pages: the entries that will be read first, and those on the way to them. Entries added
+    /// later and read after them wait for the next pass. Gaps of up to `largest` pages are read along. Returns the pages of the
+    /// entries that will be read first.
     pub(crate) fn begin_pass(&mut self, pages: u64, largest: u64) -> u64 {
         self.pass_ends.get_or_insert(0);
         let mut taken = 0;

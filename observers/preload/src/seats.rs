@@ -67,7 +67,7 @@ pub struct Seat {
     /// [`WIPED`] in a forked child, [`NOBODYS`] of the one that is [`HELPERS`], else whether an event is being written:
     /// a signal handler's own events must not come between.
     pub state: AtomicU32,
-    /// Whether its next read is not to be looked up the start of.
+    /// True if the start time of this thread's next read need not be recorded.
     pub goes_on: AtomicBool,
     /// Events that were not said since one was begun.
     unsaid: AtomicU32,

@@ -1,4 +1,4 @@
-// What a template is used for with any number of arguments is sliced as what it is for that number: each has a name.
+// Instantiations of a variadic template are sliced separately: each argument has a name.
 //: STATUS sum sliced
 //: STATUS each sliced
 //: STATUS pass sliced

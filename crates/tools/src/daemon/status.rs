@@ -209,7 +209,7 @@ pub(super) fn row(program: &Program) -> [String; 8] {
     ]
 }
 
-/// A share in whole percent; a dash of nothing.
+/// Percentage, or "-" if `all` is 0.
 pub(super) fn percent(part: u64, all: u64) -> String {
     match all {
         0 => "-".to_owned(),
