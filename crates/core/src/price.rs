@@ -2,12 +2,11 @@
 //! two requests.
 //!
 //! A device that has more to do than it can do at once is held up by the number of requests, or by the number of pages. Its own counts tell
-//! how many of each it completes in a stretch of time. The least time for a request, measured while requests are small, and the least
-//! time for a page, measured while they are large, give what a request costs, in pages. So some requests are made large to find out.
+//! how many of each it completes in a stretch of time. A stretch of small requests tells what a request takes, and the stretch with the
+//! least time for a page what a page takes, at most: as long as larger requests take no longer than small ones, pages take less than
+//! that. Some requests are made large to find out.
 //!
 //! No threads, clocks or system calls. Data flow: [`Sight`]s → [`Price::saw`] → [`Price::reach`].
-
-use std::ops::Range;
 
 use crate::wants::JOINED;
 
@@ -27,12 +26,14 @@ pub(crate) struct Sight {
 /// Requests between two looks at a device.
 const LOOKS: u64 = 32;
 /// Requests that a device completes in a stretch of time, at least.
-const STRETCH: u64 = 64;
-/// Of each [`PERIOD`] requests, those that are made large where gaps are not known to be worth anything: 2 MiB at most.
-const TRIED: Range<u64> = 128..144;
+const STRETCH: u64 = 128;
+/// Requests that are made large to find out what pages cost, of each [`PERIOD`] of a busy device: 2 MiB at most.
+const TRIED: u64 = 16;
 const PERIOD: u64 = 8192;
 /// Requests that a device has when it is what is waited for.
 const BUSY: u64 = 16;
+/// How many times as large or as long one may be to count as equal.
+const ALIKE: f64 = 1.1;
 /// Pages of a request with its gaps, at most.
 const SPAN: u64 = 256;
 
@@ -54,10 +55,47 @@ impl Reach {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Price {
     made: u64,
+    /// The number of the last request that is made large, once there is one.
+    tried: Option<u64>,
     /// The beginning of a stretch of time in which the device is busy.
     since: Option<Sight>,
-    /// The least time for a request and for a page, in ns.
-    least: Option<(u64, u64)>,
+    /// A stretch of small requests, and one of the least time for a page.
+    seen: Option<(Stretch, Stretch)>,
+}
+
+/// What a device completed in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stretch {
+    /// For each request, in ns.
+    request: f64,
+    /// Pages of a request.
+    size: f64,
+}
+
+impl Stretch {
+    /// For each page, in ns.
+    fn page(&self) -> f64 {
+        self.request / self.size
+    }
+
+    /// The one with smaller requests, or with less time for them where they are as small.
+    fn smaller(self, other: Self) -> Self {
+        let is_less = if self.size.max(other.size) < ALIKE * self.size.min(other.size) {
+            other.request < self.request
+        } else {
+            other.size < self.size
+        };
+        if is_less { other } else { self }
+    }
+
+    /// The one with less time for a page.
+    fn quicker(self, other: Self) -> Self {
+        if other.page() < self.page() {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 impl Price {
@@ -73,25 +111,28 @@ impl Price {
             self.since = None;
             return;
         }
+        if self.tried.is_none_or(|last| self.made >= last + PERIOD) {
+            self.tried = Some(self.made + TRIED);
+        }
         let since = *self.since.get_or_insert(now);
         let requests = now.requests.saturating_sub(since.requests);
         if requests < STRETCH {
             return;
         }
-        let time = now.at.saturating_sub(since.at);
-        let pages = now.pages.saturating_sub(since.pages).max(1);
-        let (request, page) = (time / requests, time / pages);
-        self.least = match self.least {
-            None => Some((request, page)),
-            Some(least) => Some((least.0.min(request), least.1.min(page))),
+        let count = |now: u64, since: u64| now.saturating_sub(since).max(1) as f64;
+        let stretch = Stretch {
+            request: count(now.at, since.at) / requests as f64,
+            size: count(now.pages, since.pages) / requests as f64,
         };
+        let (small, quick) = self.seen.unwrap_or((stretch, stretch));
+        self.seen = Some((small.smaller(stretch), quick.quicker(stretch)));
         self.since = Some(now);
     }
 
     /// How far the next request may reach.
     pub(crate) fn reach(&self) -> Reach {
         match self.worth() {
-            0 if self.since.is_some() && TRIED.contains(&(self.made % PERIOD)) => Reach {
+            0 if self.tried.is_some_and(|last| self.made <= last) => Reach {
                 gap: JOINED,
                 span: JOINED,
             },
@@ -99,10 +140,15 @@ impl Price {
         }
     }
 
-    /// How many pages are transferred in the time that a request takes more than its page.
+    /// How many pages are transferred in the time that a request takes more than its pages.
     fn worth(&self) -> u64 {
-        let (request, page) = self.least.unwrap_or_default();
-        (request / page.max(1)).saturating_sub(1).min(SPAN)
+        let Some((small, quick)) = self.seen else {
+            return 0;
+        };
+        let pages = small.request / quick.page() - small.size;
+        let is_free = quick.size > ALIKE * small.size && quick.request < ALIKE * small.request;
+        let pages = if is_free { 2.0 * pages } else { pages };
+        (pages.max(0.0) as u64).min(SPAN)
     }
 }
 
@@ -131,26 +177,31 @@ mod tests {
 
     #[test]
     fn a_gap_is_worth_what_a_request_takes_beside_its_page() {
-        let mixed = [(64, 64), (64, 2048), (64, 128)];
+        let mixed = [(128, 128), (128, 4096), (128, 256)];
         // A volume of 3,000 requests and 30,000 pages a second, whichever is reached first.
         let volume = |requests: u64, pages: u64| (requests * 333_000).max(pages * 33_300);
         assert_eq!(priced(volume, &mixed).worth(), 9);
         // A device whose requests take 12 us, and each page 4 us of it.
         let disk = |requests: u64, pages: u64| requests * 8_000 + pages * 4_000;
         assert_eq!(priced(disk, &mixed).worth(), 1);
+        // Few large requests among small ones do not show what pages take, but that they take less.
+        assert_eq!(priced(volume, &[(128, 128), (128, 512)]).worth(), 6);
         let pages = |_: u64, pages: u64| pages * 40_000;
         assert_eq!(priced(pages, &mixed).worth(), 0);
+        // Requests of two pages, which take 2 us more than their pages.
+        let pairs = |requests: u64, pages: u64| requests * 2_000 + pages * 5_000;
+        assert_eq!(priced(pairs, &[(128, 256), (128, 4096)]).worth(), 0);
     }
 
     #[test]
     fn requests_of_one_size_tell_nothing_and_some_are_made_larger() {
-        let mut price = priced(|requests: u64, _| requests * 333_000, &[(64, 64); 8]);
+        let mut price = priced(|requests: u64, _| requests * 333_000, &[(128, 128); 8]);
         assert_eq!(price.worth(), 0);
         let tried = (0..PERIOD).filter(|_| {
             price.made();
             price.reach().gap > 0
         });
-        assert_eq!(tried.count(), 16);
+        assert_eq!(tried.count() as u64, TRIED);
     }
 
     #[test]
@@ -159,11 +210,11 @@ mod tests {
         for at in 1..10 {
             price.saw(Sight {
                 at: at * 1_000_000,
-                requests: at * 64,
-                pages: at * at * 64,
+                requests: at * 128,
+                pages: at * at * 128,
                 waiting: BUSY - 1,
             });
         }
-        assert_eq!(price.least, None);
+        assert_eq!(price.seen, None);
     }
 }
