@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use foreread_sys::mounts::{Mount, TABLE};
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::error::{At, Error};
@@ -175,27 +176,8 @@ fn is_attached(device: &Path, image: &Path) -> bool {
 /// Whether something is mounted at `dir`, as the kernel's table says: asking the
 /// directory would fail when its server is dead.
 pub(crate) fn is_mount_point(dir: &Path) -> Result<bool, Error> {
-    let table = "/proc/self/mountinfo";
-    let text = std::fs::read_to_string(table).at("read", table)?;
-    let wanted = dir.as_os_str().to_string_lossy();
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split(' ').nth(4))
-        .any(|point| unescape(point) == wanted))
-}
-
-/// The table writes blanks, tabs, newlines and backslashes in octal.
-fn unescape(text: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (code, plain)| {
-        text.replace(code, plain)
-    })
+    let table = Mount::table().at("read", TABLE)?;
+    Ok(Mount::all_in(&table).any(|mount| mount.point == dir))
 }
 
 /// Runs a command to its end; returns what it printed.

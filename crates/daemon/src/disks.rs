@@ -6,7 +6,7 @@
 //! Invariant: what was found out of one disk is not said of another that has its number now.
 
 use foreread_profiles::Key;
-use foreread_sys::device::Mount;
+use foreread_sys::mounts::Mount;
 use rustc_hash::FxHashMap;
 
 /// Disks that are remembered.

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use foreread_sys::device::Mount;
+use foreread_sys::mounts::Mount;
 
 /// File systems whose files are made when they are read, or are in memory anyway; and automount points.
 const REFUSED: [&str; 22] = [
@@ -43,6 +43,8 @@ pub(crate) struct Places {
     mounts: Vec<Mount>,
     read: Option<u64>,
     fuse: bool,
+    /// Why the table could not be read, the last time.
+    unreadable: Option<String>,
 }
 
 impl Places {
@@ -52,6 +54,7 @@ impl Places {
             mounts: Vec::new(),
             read: None,
             fuse,
+            unreadable: None,
         }
     }
 
@@ -62,7 +65,13 @@ impl Places {
             mounts,
             read: Some(u64::MAX),
             fuse,
+            unreadable: None,
         }
+    }
+
+    /// Why nothing is fetched, where the table of mounts cannot be read.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.unreadable.as_deref()
     }
 
     /// Whether a file of this device, seen under this path, may be fetched.
@@ -71,7 +80,12 @@ impl Places {
             .read
             .is_none_or(|read| now.saturating_sub(read) > FRESH)
         {
-            self.mounts = Mount::all().unwrap_or_default();
+            // Without the table, nothing is fetched from.
+            let mounts = Mount::all();
+            self.unreadable = mounts.as_ref().err().map(|why| {
+                format!("nothing is fetched: the table of mounts cannot be read: {why}")
+            });
+            self.mounts = mounts.unwrap_or_default();
             self.read = Some(now);
         }
         // Of two mounts on one point, the later hides the earlier.
@@ -110,12 +124,13 @@ mod tests {
             let point = words.next()?.into();
             let (major, minor) = words.next()?.split_once(':')?;
             Some(Mount {
+                id: 0,
                 dev: makedev(major.parse().ok()?, minor.parse().ok()?),
                 root: "/".into(),
                 point,
                 fs_type: words.next()?.into(),
-                source: String::new(),
-                super_options: String::new(),
+                source: "none".into(),
+                super_options: "rw".into(),
             })
         };
         lines.lines().filter_map(mount).collect()

@@ -294,6 +294,9 @@ impl Daemon {
 
     /// Ends a session that is over, and saves the state if it is time.
     fn keep(&mut self) {
+        if let Some(problem) = self.places.problem().map(str::to_owned) {
+            self.problem(problem);
+        }
         let now = clock::now();
         self.fetcher.rest(&mut self.mind.accounts, now);
         let (saved, _, events) = self.saved;

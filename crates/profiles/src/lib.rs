@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use foreread_engine::calibrate::Samples;
 use foreread_engine::{Horizon, Order, Profile};
-use foreread_sys::device::{Device, Mount};
+use foreread_sys::device::Device;
+use foreread_sys::mounts::Mount;
 use foreread_sys::{environment, file};
 use serde::{Deserialize, Serialize};
 

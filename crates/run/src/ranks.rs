@@ -80,7 +80,7 @@ fn local_ranks(variable: impl Fn(&str) -> Option<String>, rank: Rank) -> Option<
 /// A name for the process that has started this one, which no other process has had.
 fn launcher(front: u32) -> io::Result<String> {
     let field = |pid: u32, number: usize| -> io::Result<String> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let stat = foreread_sys::text::read(format!("/proc/{pid}/stat"))?;
         // The name in parentheses may hold anything.
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let found = rest.split_whitespace().nth(number - 3);

@@ -18,7 +18,8 @@ use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId,
 use foreread_ring::Advice;
 use foreread_sources::Nature;
 use foreread_store::Found;
-use foreread_sys::device::{Device, Mount};
+use foreread_sys::device::Device;
+use foreread_sys::mounts::Mount;
 use foreread_sys::memory;
 use rustc_hash::FxHashSet;
 

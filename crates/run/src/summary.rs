@@ -15,6 +15,7 @@ use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
 use foreread_plan::{FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
+use foreread_sys::mounts::Mount;
 use foreread_sys::process::End;
 use foreread_sys::replace;
 use foreread_words::units::bytes;
@@ -391,8 +392,13 @@ impl Account {
             }
             let file = self.files.first().cloned();
             if !self.was_helped() && plan.phase != Phase::GaveUp {
-                return file
-                    .or_else(|| Some("nothing was missing that it could have fetched".into()));
+                return file.or_else(|| {
+                    let unreadable = Mount::table().err();
+                    Some(unreadable.map_or_else(
+                        || "nothing was missing that it could have fetched".into(),
+                        |why| format!("the table of mounts cannot be read: {why}"),
+                    ))
+                });
             }
             return file;
         }

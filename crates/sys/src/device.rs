@@ -9,9 +9,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::mounts::{Mount, unescape};
 use crate::text;
 
 /// The kernel's default read-ahead, which a device-less file system starts from
@@ -59,7 +61,7 @@ impl Device {
     fn by(dev: u64, mounts: &[Mount], sys: &Path) -> Self {
         let mount = mounts.iter().rev().find(|mount| mount.dev == dev);
         let fs_type = mount.map_or_else(String::new, |mount| mount.fs_type.clone());
-        let source = mount.map_or_else(String::new, |mount| mount.source.clone());
+        let source = mount.map_or_else(String::new, |mount| mount.source.display().to_string());
         // btrfs and friends have a number of their own, and overlays lie on another file system.
         let below = mount.and_then(|mount| {
             if mount.fs_type == "overlay" {
@@ -156,73 +158,6 @@ fn parse_done(stat: &str) -> Option<Done> {
     })
 }
 
-/// A line of `/proc/self/mountinfo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
-    /// Device number of the files on it.
-    pub dev: u64,
-    /// The folder of the file system that is mounted.
-    pub root: PathBuf,
-    /// Where it is mounted.
-    pub point: PathBuf,
-    /// The file system's type.
-    pub fs_type: String,
-    /// What is mounted: a device, a server's export, a name.
-    pub source: String,
-    /// The options of the file system itself.
-    pub super_options: String,
-}
-
-impl Mount {
-    /// All mounts this process sees, later ones over earlier ones.
-    pub fn all() -> io::Result<Vec<Self>> {
-        let text = text::read("/proc/self/mountinfo")?;
-        Ok(text.lines().filter_map(Self::parse).collect())
-    }
-
-    /// Reads one line; `None` if it is not one.
-    pub(crate) fn parse(line: &str) -> Option<Self> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(2);
-        let (major, minor) = fields.next()?.split_once(':')?;
-        let dev = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-        let root = PathBuf::from(unescape(fields.next()?));
-        let point = PathBuf::from(unescape(fields.next()?));
-        let mut fields = file_system.splitn(3, ' ');
-        Some(Self {
-            dev,
-            root,
-            point,
-            fs_type: fields.next()?.to_owned(),
-            source: unescape(fields.next()?),
-            super_options: fields.next().unwrap_or_default().to_owned(),
-        })
-    }
-}
-
-/// Undoes the `\040`-style escapes of mount tables.
-fn unescape(field: &str) -> String {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = tail
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        match code {
-            Some(byte) => {
-                out.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 /// The `/sys` folder of the whole disk that `dev` is, or is a partition of.
 fn disk_folder(sys: &Path, dev: u64) -> Option<PathBuf> {
     let folder = fs::canonicalize(sys.join("dev/block").join(numbers(dev))).ok()?;
@@ -244,13 +179,13 @@ fn block_device_at(source: &Path) -> Option<u64> {
 /// The device under an overlay: that of its upper folder, or of its first lower one, where
 /// this process can see it.
 fn overlay_device(overlay: &Mount, mounts: &[Mount], dev: u64) -> Option<u64> {
+    let options = overlay.super_options.as_bytes();
     let option = |name: &str| {
-        overlay
-            .super_options
-            .split(',')
-            .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+        let mut options = options.split(|byte| *byte == b',');
+        options.find_map(|option| option.strip_prefix(name.as_bytes()))
     };
-    let folder = option("upperdir").or_else(|| option("lowerdir")?.split(':').next())?;
+    let lowest = || option("lowerdir=")?.split(|byte| *byte == b':').next();
+    let folder = option("upperdir=").or_else(lowest)?;
     let below = fs::metadata(unescape(folder)).ok()?.dev();
     if below == dev {
         return None;
@@ -305,7 +240,7 @@ mod tests {
     #[test]
     fn a_partition_is_described_by_its_disk() {
         let sys = sys_with_a_disk();
-        let mounts = [Mount::parse("1 0 8:1 / /data rw - ext4 /dev/sda1 rw").unwrap()];
+        let mounts = [Mount::parse(b"1 0 8:1 / /data rw - ext4 /dev/sda1 rw").unwrap()];
         let device = Device::by(rustix::fs::makedev(8, 1), &mounts, sys.path());
         assert_eq!(device.name, "sda");
         assert_eq!(device.fs_type, "ext4");
@@ -326,20 +261,12 @@ mod tests {
     #[test]
     fn a_file_system_without_a_device_gets_hints_no_kernel_cuts() {
         let sys = sys_with_a_disk();
-        let mounts = [Mount::parse("1 0 0:77 / /net rw - nfs4 server:/export rw").unwrap()];
+        let mounts = [Mount::parse(b"1 0 0:77 / /net rw - nfs4 server:/export rw").unwrap()];
         let device = Device::by(rustix::fs::makedev(0, 77), &mounts, sys.path());
         assert_eq!(device.name, "server:/export");
         assert!(!device.block && !device.rotational);
         assert_eq!(device.max_hint, 128 << 10);
         assert!(device.queue_depth > 0);
-    }
-
-    #[test]
-    fn mount_points_with_spaces_are_unescaped() {
-        let mount = Mount::parse(r"1 0 8:1 / /my\040disk rw shared:1 - ext4 /dev/sda1 rw").unwrap();
-        assert_eq!(mount.point, Path::new("/my disk"));
-        assert_eq!(unescape(r"a\b"), r"a\b");
-        assert_eq!(Mount::parse("nonsense"), None);
     }
 
     #[test]

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
-use crate::device::Mount;
+use crate::checked;
 use crate::lease;
+use crate::mounts::Mount;
 use crate::way::{self, Links};
-use crate::{checked, text};
 
 /// What identifies a file, and says whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,14 +97,9 @@ fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
         // Linux before 5.8 does not tell.
         return Ok(false);
     }
-    let id = found.stx_mnt_id.to_string();
-    let mounts = text::read("/proc/self/mountinfo")?;
-    let mount = mounts
-        .lines()
-        .find(|line| line.split(' ').next() == Some(&id));
-    Ok(mount
-        .and_then(Mount::parse)
-        .is_some_and(|mount| mount.dev == dev))
+    let table = Mount::table()?;
+    let mut mounts = Mount::all_in(&table);
+    Ok(mounts.any(|mount| mount.id == found.stx_mnt_id && mount.dev == dev))
 }
 
 /// Opens a regular file for reading, without marking it as accessed where that is allowed.

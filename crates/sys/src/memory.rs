@@ -7,9 +7,12 @@
 //! Data flow: [`available`] reads the files; the functions below it turn their text into
 //! bytes and are pure.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::mounts::Mount;
 use crate::text;
 
 /// Budget where the machine does not tell what is free: small enough for any machine.
@@ -94,34 +97,33 @@ impl MemoryCgroup {
 
 /// The control groups of this process that can limit its memory.
 pub fn memory_cgroups() -> Vec<MemoryCgroup> {
-    let membership = text::read("/proc/self/cgroup").unwrap_or_default();
-    let mounts = text::read("/proc/self/mountinfo").unwrap_or_default();
+    let membership = std::fs::read("/proc/self/cgroup").unwrap_or_default();
+    let mounts = Mount::table().unwrap_or_default();
     locate(&membership, &mounts)
 }
 
 /// Finds the memory hierarchies in the text of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn locate(membership: &str, mounts: &str) -> Vec<MemoryCgroup> {
+fn locate(membership: &[u8], mounts: &[u8]) -> Vec<MemoryCgroup> {
+    let has_memory = |list: &[u8]| list.split(|byte| *byte == b',').any(|one| one == b"memory");
     let group_of = |version| {
-        membership.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':');
+        membership.split(|byte| *byte == b'\n').find_map(|line| {
+            let mut fields = line.splitn(3, |byte| *byte == b':');
             let (hierarchy, controllers) = (fields.next()?, fields.next()?);
             let found = match version {
-                Version::One => controllers.split(',').any(|name| name == "memory"),
-                Version::Two => hierarchy == "0" && controllers.is_empty(),
+                Version::One => has_memory(controllers),
+                Version::Two => hierarchy == b"0" && controllers.is_empty(),
             };
             found.then(|| fields.next()).flatten()
         })
     };
-    mounts
-        .lines()
-        .filter_map(crate::device::Mount::parse)
+    Mount::all_in(mounts)
         .filter_map(|mount| {
             let version = match mount.fs_type.as_str() {
-                "cgroup" if mount.super_options.split(',').any(|o| o == "memory") => Version::One,
+                "cgroup" if has_memory(mount.super_options.as_bytes()) => Version::One,
                 "cgroup2" => Version::Two,
                 _ => return None,
             };
-            let group = Path::new(group_of(version)?);
+            let group = Path::new(OsStr::from_bytes(group_of(version)?));
             // In a container the mount shows only part of the hierarchy, its root included.
             let below = group.strip_prefix(&mount.root).unwrap_or(Path::new(""));
             Some(MemoryCgroup {
@@ -188,7 +190,7 @@ fn field(stat: &str, key: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "\
+    const MOUNTS: &[u8] = b"\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 36 31 0:33 / /sys/fs/cgroup/devices rw,relatime - cgroup cgroup rw,devices
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn both_hierarchies_are_found_with_every_level_above_the_group() {
-        let membership = "9:name=systemd:/\n4:memory:/a/b\n3:cpuset:/\n0::/c\n";
+        let membership = b"9:name=systemd:/\n4:memory:/a/b\n3:cpuset:/\n0::/c\n";
         let groups = locate(membership, MOUNTS);
         assert_eq!(groups.len(), 2);
         assert_eq!(groups[0].version, Version::One);
@@ -251,10 +253,10 @@ mod tests {
 
     #[test]
     fn a_container_that_sees_part_of_the_hierarchy_is_located_in_it() {
-        let mounts = "35 31 0:32 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n";
-        let groups = locate("0::/docker/x/job\n", mounts);
+        let mounts = b"35 31 0:32 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n";
+        let groups = locate(b"0::/docker/x/job\n", mounts);
         assert_eq!(groups[0].path, Path::new("job"));
-        let outside = locate("0::/../other\n", mounts);
+        let outside = locate(b"0::/../other\n", mounts);
         assert_eq!(outside[0].path, Path::new(""));
     }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::checked;
+use crate::{checked, text};
 
 /// Processes of one tree that are looked at.
 const PROCESSES: u32 = 1024;
@@ -40,12 +40,12 @@ pub fn computed(pid: u32) -> Option<u64> {
 /// How many system-call filters a process is under; `None` if there is no such process. A kernel before Linux 5.9 tells one
 /// of all.
 pub fn filters_of(pid: u32) -> Option<u32> {
-    filters_in(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    filters_in(&text::read(format!("/proc/{pid}/status")).ok()?)
 }
 
 /// The same of this process.
 pub fn filters() -> u32 {
-    let status = fs::read_to_string("/proc/self/status");
+    let status = text::read("/proc/self/status");
     status
         .ok()
         .and_then(|status| filters_in(&status))

@@ -13,12 +13,13 @@
 //! Data flow: whoever sees the program read says where ([`reader_is_on`]); each of the session's
 //! threads looks now and then, and moves itself ([`Aside::keep`]).
 
-use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::text;
 
 /// The field of `/proc/PID/task/TID/stat`, counted from the one after the name, that tells the processor.
 const STAT_PROCESSOR: usize = 36;
@@ -84,7 +85,7 @@ fn current() -> Option<u32> {
 
 /// The processor that a thread of process `pid` is on, or was last.
 pub fn of(pid: u32, tid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let stat = text::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     // The name may hold anything, parentheses too.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(STAT_PROCESSOR)?.parse().ok()

@@ -1,7 +1,8 @@
 //! The kernel's own text files, in `/proc` and `/sys`.
 //!
 //! Their size stands nowhere: left to itself, the standard library begins to read them with 32 bytes, and the kernel
-//! makes some of them anew for every call.
+//! makes some of them anew for every call. A process chooses its name, and with it bytes of some of these files, freely: what is no
+//! UTF-8 is replaced.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,11 +15,13 @@ const MOST: usize = 8 << 10;
 ///
 /// # Errors
 ///
-/// When it cannot be read, or is no UTF-8.
-pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut text = String::with_capacity(MOST);
-    File::open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+/// When it cannot be read.
+pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut bytes = Vec::with_capacity(MOST);
+    File::open(path)?.read_to_end(&mut bytes)?;
+    let replaced =
+        |bad: std::string::FromUtf8Error| String::from_utf8_lossy(bad.as_bytes()).into_owned();
+    Ok(String::from_utf8(bytes).unwrap_or_else(replaced))
 }
 
 #[cfg(test)]
@@ -35,7 +38,7 @@ mod tests {
             assert_eq!(read(&path).unwrap(), text);
         }
         std::fs::write(&path, b"\xff").unwrap();
-        assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read(&path).unwrap(), "\u{fffd}");
         assert!(read("/proc/meminfo").unwrap().contains("MemAvailable"));
     }
 }

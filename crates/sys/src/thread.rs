@@ -56,7 +56,7 @@ impl Task {
     /// Whether it waits for anything but a processor or a debugger, as far as the kernel tells; true where the kernel does not.
     pub fn is_asleep(self) -> bool {
         let path = format!("/proc/self/task/{}/stat", self.0.as_raw_nonzero());
-        let Ok(stat) = std::fs::read_to_string(path) else {
+        let Ok(stat) = crate::text::read(path) else {
             return true;
         };
         // The name may hold anything, parentheses too.

@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foreread_sys::device::Mount;
 use foreread_sys::file::open_exactly;
+use foreread_sys::mounts::Mount;
 
 /// A mounted folder, unmounted with its guard.
 struct Mounted(PathBuf);

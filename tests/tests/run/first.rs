@@ -1,7 +1,7 @@
 //! The first run: nothing is known of the program but its reads so far. Its output is as without foreread, and the bytes fetched are
 //! accounted for by source. How much is fetched in time is tested in virtual time (`crates/engine/tests/sim/first_runs.rs`).
 
-use foreread_tests::{Lab, Outcome, check};
+use foreread_tests::{Lab, Need, Outcome, check, finish, foreread, start};
 
 use foreread_tests::suite::{ALL, QUICK, Test};
 
@@ -72,6 +72,12 @@ pub const TESTS: &[Test] = &[
         &[],
         beside_a_record,
     ),
+    (
+        "a_mount_whose_path_is_not_utf8_hides_no_other_mount",
+        QUICK,
+        &[Need::Root, Need::Command("unshare")],
+        odd_mount,
+    ),
 ];
 
 /// Offsets and lengths in bytes.
@@ -135,6 +141,28 @@ fn assert_helped(outcome: &Outcome) {
 fn backward() {
     helped(&(0..2000).rev().map(|n| (n * PAGE, PAGE)).collect());
     helped(&(0..SIZE >> 15).rev().map(|n| (n << 15, 1 << 15)).collect());
+}
+
+/// A mount of any name, which any user can make where FUSE is open to users, is one line of the table that all read.
+fn odd_mount() {
+    let lab = Lab::new();
+    lab.program("walker", &[]);
+    lab.data("data", MIB);
+    let reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
+    list(&lab, "list", &reads);
+    lab.cold(&["data"]);
+    let script = r#"set -e; bad=$(printf 'bad\377'); mkdir "$bad"; mount -t tmpfs none "$bad"
+exec "$0" run --json account -- ./walker list data"#;
+    let mut command = lab.command("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(foreread());
+    let output = finish(start(&mut command));
+    assert!(output.status.success(), "{output:?}");
+    let account = std::fs::read(lab.path("account")).expect("an account");
+    let account: serde_json::Value = serde_json::from_slice(&account).expect("JSON");
+    check!(
+        account["ledger"]["issued"].as_u64() > Some(0),
+        "nothing was fetched: {account}"
+    );
 }
 
 fn strides() {

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use foreread_sys::device::{Device, Mount};
+use foreread_sys::device::Device;
+use foreread_sys::mounts::Mount;
 
 /// The type of a file system whose folders are mounted when somebody looks.
 const AUTOMOUNT: &str = "autofs";

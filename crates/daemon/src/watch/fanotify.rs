@@ -19,6 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
+use foreread_sys::mounts::{Mount, TABLE};
 use foreread_sys::way::{self, Links};
 use rustix::event::epoll;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -26,7 +27,7 @@ use rustix::io::Errno;
 
 use super::allowance::{ALL, Allowance};
 use super::look::{Found, look};
-use super::mounts::{self, Kinds, Mount};
+use super::mounts::{self, Kinds};
 use super::{Happened, Watch};
 use crate::clock;
 use directories::Directories;
@@ -57,7 +58,7 @@ impl Fanotify {
     /// Without CAP_SYS_ADMIN in the first user namespace, and before Linux 5.9.
     pub fn new(fuse: bool) -> io::Result<Self> {
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let table = std::fs::File::open(mounts::TABLE)?;
+        let table = std::fs::File::open(TABLE)?;
         let data = epoll::EventData::new_u64(0);
         epoll::add(&ready, &table, data, epoll::EventFlags::PRI)?;
         let mut watch = Self {
@@ -95,7 +96,7 @@ impl Fanotify {
         }
         self.mounts = sum;
         self.eyes.directories.forget();
-        found.retain(|mount| self.kinds.has(&mount.kind));
+        found.retain(|mount| self.kinds.has(&mount.fs_type));
         let (mut marked, mut failed) = (false, None);
         for mount in &found {
             // Of one that cannot be watched (it is gone again, it has no such events) nothing is seen.

@@ -366,12 +366,10 @@ impl Devices {
             // Without the table, nothing is known to lie on a device.
             let (found, _) = mounts::by_device().unwrap_or_default();
             let kinds = &self.kinds;
-            let devices = found.iter().filter_map(|mount| {
-                let (major, minor) = mount.device.split_once(':')?;
-                let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-                Some((device, kinds.has(&mount.kind)))
-            });
-            self.known = devices.collect();
+            let devices = found.iter();
+            self.known = devices
+                .map(|mount| (mount.dev, kinds.has(&mount.fs_type)))
+                .collect();
         }
         self.known.get(&device).copied().unwrap_or(false)
     }

@@ -16,7 +16,7 @@ use foreread_engine::Profile;
 use foreread_engine::calibrate::{DepthSample, Samples, Stage, decide, measure};
 use foreread_profiles::{Constants, Key, Profiles};
 use foreread_run::in_words;
-use foreread_sys::device::Mount;
+use foreread_sys::mounts::Mount;
 use foreread_words::shown;
 use foreread_words::units::{WIDTH, bytes, duration, wrapped};
 use indicatif::{ProgressBar, ProgressStyle};
