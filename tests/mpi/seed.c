@@ -35,7 +35,7 @@ static int variable(const char *one, const char *other) {
 }
 
 static uint64_t version(const struct stat *status) {
-    return segment_version(status->st_mtim.tv_sec * INT64_C(1000000000) + status->st_mtim.tv_nsec,
+    return segment_version((uint64_t)status->st_size, status->st_mtim.tv_sec * INT64_C(1000000000) + status->st_mtim.tv_nsec,
                            status->st_ctim.tv_sec * INT64_C(1000000000) + status->st_ctim.tv_nsec);
 }
 
@@ -159,8 +159,8 @@ int main(int argc, char **argv) {
     if (counts) {
         const struct segment_counts *all = &header->counts;
         fprintf(counts, "bytes %lu\n", all->hit_bytes + all->host_bytes + all->remote_bytes);
-        fprintf(counts, "hits %lu\nhost_hits %lu\nremote_hits %lu\nlate %lu\nmissed %lu\nvoided %lu\njoined %lu\nfiles %lu\npeers %u\n",
-                all->hits, all->host_hits, all->remote_hits, all->late, all->missed, all->voided, header->joined,
+        fprintf(counts, "hits %lu\nhost_hits %lu\nremote_hits %lu\nlate %lu\nmissed %lu\nvoided %lu\nchanged %lu\njoined %lu\nfiles %lu\npeers %u\n",
+                all->hits, all->host_hits, all->remote_hits, all->late, all->missed, all->voided, all->changed, header->joined,
                 header->file_count, header->peer_count);
         fclose(counts);
     }

@@ -10,7 +10,7 @@ use foreread_backend::{
     Answer, Backend, Collective, Event, PageCache, Question, SharedCache, Ticket,
 };
 use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
-use foreread_segment::{Claim, Direct, Key, Mode, PAGE, PARTS, Segment};
+use foreread_segment::{Claim, Key, Mode, Opened, PAGE, PARTS, Segment};
 use foreread_sys::file::FileFacts;
 
 /// Longer than any of this takes on a loaded machine.
@@ -59,7 +59,25 @@ impl Rank {
         }
     }
 
-    /// As above, with the file in the cache by decision.
+    /// The state of the file.
+    fn state(&self) -> u64 {
+        let facts = FileFacts::at(&self.meta.path).unwrap();
+        foreread_segment::version(facts.size, facts.mtime_ns, facts.ctime_ns)
+    }
+
+    /// The file as the rank opens or syncs it now.
+    fn opened(&self, direct: bool) -> Opened {
+        let version = self.state();
+        Opened { direct, version }
+    }
+
+    fn sync(&self) {
+        let place = (self.meta.dev, self.meta.ino);
+        let segment = self.collective.segment();
+        segment.name_file(place, self.opened(false));
+    }
+
+    /// As [`Rank::new`], with the file in the cache by decision.
     fn collective(size: u64, pages: u64) -> Self {
         let rank = Self::new(size, pages, Some(Mode::Collective));
         rank.collective.ask(FILE);
@@ -249,8 +267,6 @@ fn that_the_kernel_reads_a_file_no_further_is_said_once_and_only_where_it_does_n
 /// Two ranks of a host that read one file, each of which knows of the other's segment.
 fn two_ranks(size: u64) -> [Rank; 2] {
     let (one, mut two) = (Rank::collective(size, 64), Rank::collective(size, 64));
-    // A file that was just written may be written again without another time.
-    std::thread::sleep(Duration::from_millis(2100));
     two.meta = one.meta.clone();
     let files = Arc::new([(FILE, two.meta.clone())].into());
     two.backend = SharedCache::new(PageCache::new(&files), &two.collective);
@@ -288,10 +304,7 @@ fn ranks_that_read_neighbouring_pieces_read_the_file_once_for_all_of_them() {
 fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_gone() {
     let [mut one, two] = two_ranks(4 * PAGE);
     let key = one.key(1);
-    let state = {
-        let facts = FileFacts::at(&one.meta.path).unwrap();
-        foreread_segment::version(facts.mtime_ns, facts.ctime_ns)
-    };
+    let state = one.state();
     let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
         panic!("not to be filled");
     };
@@ -315,15 +328,50 @@ fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_go
     drop(fill);
 }
 
+/// Has the file, whose times may be those of another write for a moment, fetched.
+fn fetch_settled(rank: &mut Rank, pages: &std::ops::Range<u64>) {
+    let begun = Instant::now();
+    while rank.fetch(pages.clone()) == 0 {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_file_that_has_changed_since_it_was_opened_is_not_filled_before_it_is_synced() {
+    let mut rank = Rank::collective(8 * PAGE, 64);
+    rank.sync();
+    assert_eq!(rank.fetch(0..16), 16);
+    fs::write(&rank.meta.path, vec![8; 8 * PAGE as usize]).unwrap();
+    for _ in 0..3 {
+        assert_eq!(rank.fetch(16..32), 0);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    rank.sync();
+    fetch_settled(&mut rank, &(16..32));
+    // All parts of a page are of one state of the file: of that of the latest fill.
+    fs::write(&rank.meta.path, vec![9; 8 * PAGE as usize]).unwrap();
+    rank.collective.segment().discard(&rank.key(1), 0b1);
+    rank.sync();
+    fetch_settled(&mut rank, &(16..17));
+    let segment = rank.collective.segment();
+    assert_eq!(segment.resident(&rank.key(1)), 0b1);
+    assert_eq!(segment.read(&rank.key(1), 0b1).unwrap()[0], 9);
+}
+
 #[test]
 fn a_file_that_is_read_past_the_page_cache_is_filled_whatever_its_file_system_keeps() {
     let mut rank = Rank::new(8 * PAGE, 16, None);
     let place = (rank.meta.dev, rank.meta.ino);
-    rank.collective.segment().name_file(place, Direct(false));
+    rank.collective
+        .segment()
+        .name_file(place, rank.opened(false));
     let id = rank.submit(0..16);
     rank.until(|event| is_done(event, id));
     assert_eq!(rank.collective.counts().filled, 0, "its pages are kept");
-    rank.collective.segment().name_file(place, Direct(true));
+    rank.collective
+        .segment()
+        .name_file(place, rank.opened(true));
     assert_eq!(rank.fetch(16..32), 16);
     assert_eq!(rank.collective.counts().filled, 1);
     let homes = rank.collective.homes();

@@ -124,8 +124,10 @@ struct Counted {
     /// Pages that had to make room, and of these, those with something unread.
     evicted: u64,
     evicted_unread: u64,
-    /// Pages made void by writes.
+    /// Pages made void when a file that had changed was opened or synced.
     invalidated: u64,
+    /// Files that changed while they were open, and were left to their file systems.
+    changed: u64,
 }
 
 impl From<Counts> for Counted {
@@ -148,6 +150,7 @@ impl From<Counts> for Counted {
             evicted: counts.evicted,
             evicted_unread: counts.unread,
             invalidated: counts.voided,
+            changed: counts.changed,
         }
     }
 }
@@ -188,9 +191,15 @@ impl CacheAccount {
     }
 
     /// What was done, in rows.
-    pub(super) fn rows(&self) -> [String; 2] {
+    pub(super) fn rows(&self) -> Vec<String> {
         let counts = &self.counts;
-        [
+        let changed = (counts.changed > 0).then(|| {
+            format!(
+                "{} while open: left to the file system until the next sync or open",
+                counted(counts.changed, "file has changed", "files have changed"),
+            )
+        });
+        let rows = [
             format!(
                 "{} filled, {} of that from other ranks, {} beside what this one was foretold to read; {} evicted, {} of them unread; {} invalidated",
                 bytes(counts.filled_bytes),
@@ -209,8 +218,13 @@ impl CacheAccount {
                 bytes(counts.hit_remote_bytes),
                 counts.late,
             ),
-        ]
+        ];
+        let unseen = self.is_used().then(|| Self::UNSEEN.to_owned());
+        rows.into_iter().chain(changed).chain(unseen).collect()
     }
+
+    /// What changes of a file reach ranks later than by plain reads.
+    const UNSEEN: &str = "seen at the next sync or open only: writes of other hosts, and stores to mapped pages that had unsaved changes when the file was opened";
 }
 
 #[cfg(test)]
@@ -263,6 +277,7 @@ mod tests {
                 hit_local: 2,
                 hit_host: 1,
                 missed: 1,
+                changed: 1,
                 ..Counted::default()
             },
             ..account
@@ -270,12 +285,17 @@ mod tests {
         assert!(account.is_used());
         let chosen: Vec<_> = account.chosen().collect();
         assert_eq!(chosen, ["nfs: the page cache is shared: plain prefetching"]);
-        let [filled, served] = account.rows();
+        let rows = account.rows();
+        let [filled, served, changed, unseen] = &rows[..] else {
+            panic!("{rows:?}");
+        };
         assert!(
             filled.starts_with("192 KiB filled, 0 B of that from other ranks"),
             "{filled}"
         );
         assert!(served.starts_with("3 of 4 reads served"), "{served}");
+        assert!(changed.starts_with("1 file has changed"), "{changed}");
+        assert!(unseen.contains("other hosts"), "{unseen}");
         let json = serde_json::to_value(&account).unwrap();
         assert_eq!(json["size"], 4 * PAGE);
         assert_eq!(

@@ -1,19 +1,17 @@
-/* What the MPI library calls of the C library to read and write files.
+/* What the MPI library calls of the C library to read files.
  *
  * These functions stand behind those of the preload library, which reports reads: one that is served here is reported like any
  * other. They stand in front of the C library's for the whole program. Reads are served to a thread within a call of MPI that
- * reads; of writes, the program's own count as well.
+ * reads.
  *
  * Here is not what the MPI libraries do not use for reading (`read`, `readv`): such reads are never served, and so never
  * wrong. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -100,71 +98,3 @@ static bool is_silent(const struct sigevent *event) {
 
 AIO_READ(aio_read, aiocb)
 AIO_READ(aio_read64, aiocb64)
-
-/* Its write is over when its result is taken. */
-#define AIO_RETURN(name, block_type)                                                                                             \
-    STAND_BEFORE(ssize_t, name, (struct block_type * block), {                                                                   \
-        ssize_t moved = real(block);                                                                                             \
-        if (moved > 0 && block->aio_lio_opcode == LIO_WRITE)                                                                     \
-            foreread_cache_wrote(block->aio_fildes, block->aio_offset, moved);                                                   \
-        return moved;                                                                                                            \
-    })
-
-AIO_RETURN(aio_return, aiocb)
-AIO_RETURN(aio_return64, aiocb64)
-
-#define PWRITE(name)                                                                                                             \
-    STAND_BEFORE(ssize_t, name, (int fd, const void *buffer, size_t len, off_t offset), {                                        \
-        ssize_t moved = real(fd, buffer, len, offset);                                                                           \
-        if (moved > 0)                                                                                                           \
-            foreread_cache_wrote(fd, offset, moved);                                                                             \
-        return moved;                                                                                                            \
-    })
-
-PWRITE(pwrite)
-PWRITE(pwrite64)
-
-#define PWRITEV(name)                                                                                                            \
-    STAND_BEFORE(ssize_t, name, (int fd, const struct iovec *parts, int count, off_t offset), {                                  \
-        ssize_t moved = real(fd, parts, count, offset);                                                                          \
-        if (moved > 0)                                                                                                           \
-            foreread_cache_wrote(fd, offset, moved);                                                                             \
-        return moved;                                                                                                            \
-    })
-
-PWRITEV(pwritev)
-PWRITEV(pwritev64)
-
-/* Bytes were written where the descriptor's offset was. */
-static ssize_t written(int fd, ssize_t moved) {
-    int before = errno;
-    if (moved > 0 && foreread_cache_holds()) {
-        off_t end = lseek(fd, 0, SEEK_CUR);
-        if (end >= moved)
-            foreread_cache_wrote(fd, end - moved, moved);
-    }
-    errno = before;
-    return moved;
-}
-
-STAND_BEFORE(ssize_t, write, (int fd, const void *buffer, size_t len), { return written(fd, real(fd, buffer, len)); })
-
-STAND_BEFORE(ssize_t, writev, (int fd, const struct iovec *parts, int count), { return written(fd, real(fd, parts, count)); })
-
-/* The file's length or its room has changed. */
-static int resized(int fd, int result) {
-    if (result == 0)
-        foreread_cache_wrote(fd, 0, -1);
-    return result;
-}
-
-#define TRUNCATE(name) STAND_BEFORE(int, name, (int fd, off_t len), { return resized(fd, real(fd, len)); })
-
-TRUNCATE(ftruncate)
-TRUNCATE(ftruncate64)
-
-#define FALLOCATE(name)                                                                                                          \
-    STAND_BEFORE(int, name, (int fd, int mode, off_t offset, off_t len), { return resized(fd, real(fd, mode, offset, len)); })
-
-FALLOCATE(fallocate)
-FALLOCATE(fallocate64)

@@ -29,19 +29,18 @@
 static const uint64_t PATIENCE = 10 * 1000 * 1000;
 /* How long a read of the file system is thought to take before the first, in ns. */
 static const uint64_t COST = 1000 * 1000;
-/* A file that was changed so many ns ago may be changed again without another time stamp: those are as coarse as a tick of the
- * kernel's clock, 10 ms at the most, or, where they are of whole seconds, as a second. Twice that, for clocks that differ. */
-static const int64_t FINE = 20 * 1000 * 1000, COARSE = INT64_C(2000) * 1000 * 1000;
 
 struct cached {
     struct cached *next;
     MPI_File handle;
     uint64_t dev, ino;
-    /* Whether the ranks that may write it are all known. */
-    bool known;
+    /* Whether the ranks that may write it are all known, and it is as it was when it was opened or last synced. */
+    _Atomic bool known;
+    /* Its state then. */
+    _Atomic uint64_t version;
     bool atomic;
-    /* Whether nobody may write by it. */
-    bool read_only;
+    /* Whether nobody may write by it; whether nobody on another host may. */
+    bool read_only, alone;
     /* The descriptor whose flags were looked at last. */
     _Atomic int fd;
     struct remote *remote;
@@ -88,18 +87,16 @@ void foreread_cache_opening(void) {
                               memory_order_release);
 }
 
-/* Makes a file's pages void in all segments of this host; if `settled`, none that are of this state of the file. */
-static void void_file(uint64_t dev, uint64_t ino, uint64_t version, bool settled) {
+/* Makes a file's pages of any other state than this one void in all segments of this host: they only take room. */
+static void void_file(uint64_t dev, uint64_t ino, uint64_t version) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
-    /* As in segment_void_page. */
-    atomic_thread_fence(memory_order_seq_cst);
     for (size_t one = 0; one < count; one++) {
         const struct segment *segment = &foreread_host.segments[one];
         for (uint32_t number = 0; number < segment->slot_count; number++) {
             struct segment_slot *slot = &segment->slots[number];
             if (atomic_load_explicit(&slot->dev, memory_order_relaxed) == dev &&
                 atomic_load_explicit(&slot->ino, memory_order_relaxed) == ino &&
-                !(settled && atomic_load_explicit(&slot->version, memory_order_relaxed) == version) && segment_void(slot))
+                atomic_load_explicit(&slot->version, memory_order_relaxed) != version && segment_void(slot))
                 add(&counts()->voided, 1);
         }
     }
@@ -107,20 +104,26 @@ static void void_file(uint64_t dev, uint64_t ino, uint64_t version, bool settled
 
 static int64_t nanoseconds(struct statx_timestamp time) { return time.tv_sec * 1000000000 + time.tv_nsec; }
 
-/* Makes void what others may have changed; false if that cannot be told. */
-static bool look(struct cached *file) {
+/* A regular file's device, inode and state; false for what is none. */
+static bool state_of(int at, const char *path, int flags, uint64_t *dev, uint64_t *ino, uint64_t *version) {
+    const unsigned wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
     struct statx status;
-    if (statx(AT_FDCWD, file->path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) != 0 || !S_ISREG(status.stx_mode))
+    if (statx(at, path, flags, wanted, &status) != 0 || (status.stx_mask & wanted) != wanted || !S_ISREG(status.stx_mode))
         return false;
-    file->dev = makedev(status.stx_dev_major, status.stx_dev_minor);
-    file->ino = status.stx_ino;
-    int64_t changed = nanoseconds(status.stx_ctime);
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    int64_t age = time.tv_sec * INT64_C(1000000000) + time.tv_nsec - changed;
-    bool settled = age > (status.stx_ctime.tv_nsec ? FINE : COARSE);
+    *dev = makedev(status.stx_dev_major, status.stx_dev_minor);
+    *ino = status.stx_ino;
+    *version = segment_version(status.stx_size, nanoseconds(status.stx_mtime), nanoseconds(status.stx_ctime));
+    return true;
+}
+
+/* What others have changed counts from now on; false if the file's state cannot be told. */
+static bool look(struct cached *file) {
+    uint64_t version;
+    if (!state_of(AT_FDCWD, file->path, AT_STATX_FORCE_SYNC, &file->dev, &file->ino, &version))
+        return false;
+    atomic_store_explicit(&file->version, version, memory_order_relaxed);
     if (foreread_cache_holds())
-        void_file(file->dev, file->ino, segment_version(nanoseconds(status.stx_mtime), changed), settled);
+        void_file(file->dev, file->ino, version);
     return true;
 }
 
@@ -181,11 +184,12 @@ void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int
         return;
     file->remote = remote;
     file->read_only = !(mode & (MPI_MODE_WRONLY | MPI_MODE_RDWR));
-    file->known = known && (here || file->read_only);
+    file->alone = here || file->read_only;
+    file->known = known && file->alone;
     pthread_mutex_lock(&lock);
     file->next = files;
     files = file;
-    foreread_host_publish(file->dev, file->ino, false);
+    foreread_host_publish(file->dev, file->ino, file->version, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -214,8 +218,10 @@ void foreread_cache_synced(MPI_File handle) {
     struct cached *file = foreread_host.count > 0 ? file_of(handle) : NULL;
     if (!file)
         return;
-    file->known &= look(file);
-    foreread_remote_meet(file->remote);
+    file->known = look(file) && file->alone;
+    pthread_mutex_lock(&lock);
+    foreread_host_publish(file->dev, file->ino, file->version, false);
+    pthread_mutex_unlock(&lock);
 }
 
 void foreread_cache_atomic(MPI_File handle, bool atomic) {
@@ -242,19 +248,10 @@ void foreread_cache_enter(MPI_File handle, enum kind kind) {
         foreread_served = file;
 }
 
-/* The file that a descriptor is of, without asking a server. */
-static bool key_of(int fd, struct segment_key *key) {
-    struct statx status;
-    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) != 0 || !S_ISREG(status.stx_mode))
-        return false;
-    key->dev = makedev(status.stx_dev_major, status.stx_dev_minor);
-    key->ino = status.stx_ino;
-    return true;
-}
-
 /* A piece of a page. */
 struct piece {
     struct segment_key key;
+    uint64_t version;
     uint32_t from, len, parts;
     unsigned char *buffer;
 };
@@ -262,7 +259,7 @@ struct piece {
 static bool copy(const struct segment *segment, const struct piece *piece) {
     uint32_t number;
     uint64_t word;
-    if (!segment_find(segment, &piece->key, piece->parts, &number, &word))
+    if (!segment_find(segment, &piece->key, piece->version, piece->parts, &number, &word))
         return false;
     memcpy(piece->buffer, segment->pages + (uint64_t)number * SEGMENT_PAGE + piece->from, piece->len);
     if (!segment_still(segment, number, word))
@@ -329,7 +326,8 @@ static enum source take(const struct piece *piece, uint64_t *end) {
         return one == 0 ? OWN_LATE : HOST_LATE;
     }
     uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
-    if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->from, piece->len, piece->buffer, cost)) {
+    if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->version, piece->from, piece->len, piece->buffer,
+                             cost)) {
         add(&counts()->remote_bytes, piece->len);
         return REMOTE;
     }
@@ -356,7 +354,7 @@ static bool ask(struct cached *file, int fd) {
         return false;
     if (flags & O_DIRECT) {
         pthread_mutex_lock(&lock);
-        foreread_host_publish(file->dev, file->ino, true);
+        foreread_host_publish(file->dev, file->ino, file->version, true);
         pthread_mutex_unlock(&lock);
     }
     atomic_store_explicit(&file->fd, fd, memory_order_relaxed);
@@ -373,6 +371,20 @@ static bool is_writable(const void *buffer, size_t len) {
     return madvise((void *)((uintptr_t)&page & ~(page - 1)), page, MADV_POPULATE_WRITE) != 0;
 }
 
+/* Whether this descriptor is of the file, and the file is as it was when it was opened or last synced. One that has changed is left to
+ * the file system. The kernel knows of each change on this host, by whatever call; of others it asks the server as it does for
+ * stat(2). 0.3 µs where it asks nobody. */
+static bool is_same(struct cached *file, int fd, struct piece *piece) {
+    if (!state_of(fd, "", AT_EMPTY_PATH, &piece->key.dev, &piece->key.ino, &piece->version) || piece->key.dev != file->dev ||
+        piece->key.ino != file->ino)
+        return false;
+    if (piece->version == atomic_load_explicit(&file->version, memory_order_relaxed))
+        return true;
+    if (atomic_exchange_explicit(&file->known, false, memory_order_relaxed))
+        add(&counts()->changed, 1);
+    return false;
+}
+
 size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     struct cached *file = foreread_served;
     struct piece piece;
@@ -381,8 +393,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     uint64_t end = 0;
     enum source farthest = NOWHERE;
     bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
-    bool ours = offset >= 0 && key_of(fd, &piece.key) && piece.key.dev == file->dev && piece.key.ino == file->ino &&
-                (asked || ask(file, fd));
+    bool ours = offset >= 0 && is_same(file, fd, &piece) && (asked || ask(file, fd));
     while (ours && taken < len) {
         uint64_t at = (uint64_t)offset + taken;
         piece.key.page = at / SEGMENT_PAGE;
@@ -413,23 +424,4 @@ uint64_t foreread_cache_missed(void) {
 void foreread_cache_read(uint64_t begun) {
     uint64_t mean = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
     atomic_store_explicit(&foreread_served->cost, mean - mean / 8 + (now() - begun) / 8, memory_order_relaxed);
-}
-
-/* Writes. */
-
-void foreread_cache_wrote(int fd, off_t offset, off_t len) {
-    struct segment_key key;
-    int before = errno;
-    if (len != 0 && foreread_cache_holds() && key_of(fd, &key)) {
-        uint64_t first = (uint64_t)(offset < 0 ? 0 : offset) / SEGMENT_PAGE;
-        uint64_t last = len < 0 ? UINT64_MAX : ((uint64_t)offset + (uint64_t)len - 1) / SEGMENT_PAGE;
-        size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
-        if (last - first >= foreread_host.segments[0].slot_count)
-            void_file(key.dev, key.ino, 0, false);
-        else
-            for (size_t one = 0; one < count; one++)
-                for (key.page = first; key.page <= last; key.page++)
-                    add(&counts()->voided, segment_void_page(&foreread_host.segments[one], &key));
-    }
-    errno = before;
 }

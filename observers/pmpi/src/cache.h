@@ -6,9 +6,15 @@
  * work, as ever, and what was served is reported like any other read. Reads within a call that writes are not served: what
  * data sieving reads there goes back to the file.
  *
- * Writes make pages void in the segments of all ranks on this host, after the real write. What others may have changed is found
- * out where MPI says that changes become visible: when a file is opened, and by MPI_File_sync. A file that may be written by
- * ranks of which some are on another host, or have no such library, is left to the file system. In atomic mode nothing is served.
+ * Invariant: what is served was read from the file after it had come into the state (its size and times) in which the file is now,
+ * and was when it was opened or last synced. So a file that changes, by whomever and by whatever call, is left to the file system
+ * until it is opened or synced again; no list of calls that write is needed. The kernel is asked for the state at each read, in place
+ * of the read. Whoever fills a page has seen the file in this state for longer than its time stamps are coarse, so that each later
+ * write leads to another state. Not seen are changes that bring none: stores to a mapping whose pages were dirty before the file
+ * was opened, and what other hosts write, as long as the kernel does not know it (MPI_File_sync and an open ask the server).
+ *
+ * A file that may be written by ranks of which some are on another host, or have no such library, is left to the file system. In
+ * atomic mode nothing is served.
  *
  * No call here waits for another rank, and none makes a collective call, but where remote.h says so. Only threads of the program
  * that are in a call of MPI make calls of MPI: nothing here needs an MPI with support for threads. */
@@ -48,9 +54,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset);
 /* A read that was not served as a whole begins now, and has ended: `foreread_cache_missed` says when it began. */
 uint64_t foreread_cache_missed(void);
 void foreread_cache_read(uint64_t begun);
-/* These bytes of a file were written; -1: up to its end. */
-void foreread_cache_wrote(int fd, off_t offset, off_t len);
-/* Whether anybody on this host has anything that a write could make void. */
+/* Whether anybody on this host has any page. */
 bool foreread_cache_holds(void);
 
 #endif

@@ -154,19 +154,23 @@ void foreread_host_meet(void) {
     atomic_store_explicit(&foreread_host.count, count, memory_order_release);
 }
 
-void foreread_host_publish(uint64_t dev, uint64_t ino, bool direct) {
+void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct) {
     struct segment_header *own = foreread_host.segments[0].header;
     uint64_t count = atomic_load_explicit(&own->file_count, memory_order_relaxed);
-    for (uint64_t one = count > SEGMENT_FILES ? count - SEGMENT_FILES : 0; one < count; one++) {
-        const struct segment_file *file = &own->files[one % SEGMENT_FILES];
+    for (uint64_t one = 0; one < count && one < SEGMENT_FILES; one++) {
+        struct segment_file *file = &own->files[one];
         if (atomic_load_explicit(&file->dev, memory_order_relaxed) == dev &&
-            atomic_load_explicit(&file->ino, memory_order_relaxed) == ino &&
-            atomic_load_explicit(&file->direct, memory_order_relaxed) >= direct)
+            atomic_load_explicit(&file->ino, memory_order_relaxed) == ino) {
+            atomic_store_explicit(&file->version, version, memory_order_relaxed);
+            if (direct)
+                atomic_store_explicit(&file->direct, 1, memory_order_relaxed);
             return;
+        }
     }
     struct segment_file *file = &own->files[count % SEGMENT_FILES];
     atomic_store_explicit(&file->dev, dev, memory_order_relaxed);
     atomic_store_explicit(&file->ino, ino, memory_order_relaxed);
+    atomic_store_explicit(&file->version, version, memory_order_relaxed);
     atomic_store_explicit(&file->direct, direct, memory_order_relaxed);
     atomic_store_explicit(&own->file_count, count + 1, memory_order_release);
 }

@@ -23,8 +23,8 @@ extern struct host foreread_host __attribute__((visibility("hidden")));
 bool foreread_host_begin(void);
 /* Maps all others, once. */
 void foreread_host_meet(void);
-/* Tells the own foreread that this file was opened, or that it is read past the page cache. */
-void foreread_host_publish(uint64_t dev, uint64_t ino, bool direct);
+/* Tells the own foreread that this file was opened or synced in this state, or that it is read past the page cache. */
+void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct);
 /* Whether the rank of this number is on this host, and has a segment. */
 bool foreread_host_has(uint32_t rank, uint32_t of);
 

@@ -143,11 +143,6 @@ void foreread_remote_close(struct remote *remote) {
     give_up(remote);
 }
 
-void foreread_remote_meet(struct remote *remote) {
-    if (remote)
-        REAL(Barrier)(remote->comm);
-}
-
 /* Who keeps the hint for a page, and where in the window. The file is named by the first rank's numbers, the same for all. */
 static uint64_t hint_of(const struct remote *remote, uint64_t page, int *keeper, MPI_Aint *at) {
     struct segment_key key = {.dev = remote->members[0].dev, .ino = remote->members[0].ino, .page = page};
@@ -227,7 +222,7 @@ static bool get(struct remote *remote, void *buffer, size_t len, int rank, uint6
     return arrived(remote, until);
 }
 
-static bool fetch(struct remote *remote, uint64_t page, uint32_t from, uint32_t len, uint64_t until) {
+static bool fetch(struct remote *remote, uint64_t page, uint64_t version, uint32_t from, uint32_t len, uint64_t until) {
     int keeper;
     MPI_Aint at;
     uint64_t tag = hint_of(remote, page, &keeper, &at), places[5];
@@ -245,6 +240,7 @@ static bool fetch(struct remote *remote, uint64_t page, uint32_t from, uint32_t 
         return false;
     uint64_t word = atomic_load_explicit(&remote->slot.word, memory_order_relaxed);
     if ((segment_valid(word) & parts) != parts || !segment_is_for(&remote->slot, &key) ||
+        atomic_load_explicit(&remote->slot.version, memory_order_relaxed) != version ||
         !get(remote, remote->page, len, (int)rank, places[4] + SEGMENT_PAGE * number + from, until) ||
         !get(remote, &remote->slot, sizeof remote->slot, (int)rank, slot_at, until))
         return false;
@@ -252,7 +248,8 @@ static bool fetch(struct remote *remote, uint64_t page, uint32_t from, uint32_t 
     return segment_generation(after) == segment_generation(word) && (segment_valid(after) & parts) == parts;
 }
 
-bool foreread_remote_take(struct remote *remote, uint64_t page, uint32_t from, uint32_t len, void *buffer, uint64_t patience) {
+bool foreread_remote_take(struct remote *remote, uint64_t page, uint64_t version, uint32_t from, uint32_t len, void *buffer,
+                          uint64_t patience) {
     if (!remote || pthread_mutex_trylock(&remote->lock) != 0)
         return false;
     unsigned seldom = remote->in_vain / VAIN < SELDOM_MAX ? remote->in_vain / VAIN : SELDOM_MAX;
@@ -260,7 +257,7 @@ bool foreread_remote_take(struct remote *remote, uint64_t page, uint32_t from, u
     /* What was not answered in time still is to arrive. */
     if ((!remote->pending || arrived(remote, 0)) && ++remote->skipped >= 1U << seldom) {
         remote->skipped = 0;
-        taken = fetch(remote, page, from, len, now() + patience);
+        taken = fetch(remote, page, version, from, len, now() + patience);
         remote->in_vain = taken ? 0 : remote->in_vain + (remote->pending ? VAIN : 1);
         if (taken)
             memcpy(buffer, remote->page, len);

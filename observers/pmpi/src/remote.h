@@ -26,12 +26,11 @@ struct remote;
 struct remote *foreread_remote_open(MPI_Comm comm, const struct segment *own, uint64_t dev, uint64_t ino, bool here);
 /* Collective; null is nothing. */
 void foreread_remote_close(struct remote *remote);
-/* No rank goes on before all are here: what was void to one was made void by all. Collective. */
-void foreread_remote_meet(struct remote *remote);
 
 /* Adds what was filled here of late to the directory. */
 void foreread_remote_tell(struct remote *remote);
-/* Takes a piece of a page, if a rank has it; `patience` in ns. */
-bool foreread_remote_take(struct remote *remote, uint64_t page, uint32_t from, uint32_t len, void *buffer, uint64_t patience);
+/* Takes a piece of a page of the file in this state, if a rank has it; `patience` in ns. */
+bool foreread_remote_take(struct remote *remote, uint64_t page, uint64_t version, uint32_t from, uint32_t len, void *buffer,
+                          uint64_t patience);
 
 #endif

@@ -15,12 +15,15 @@
  * Rules. `word` is the slot's generation (high half), the parts that are being filled and those that are valid.
  *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; turn them valid by compare-and-swap, but only if
  *    the generation is the same. So a page that was made void while it was being filled never becomes valid.
- *  - Void: the next generation, with no valid parts. After a write, and before a slot gets another page. Parts that are being
- *    filled stay marked until whoever fills them is done: until then the page's memory is written to.
+ *  - State: `version` is the state of the file (its size and times) that all valid parts of the page are at least as new as. It is
+ *    asked for after the claim and before the read. Another state is the next generation, with no valid parts; one thread of the
+ *    owner at a time does that.
+ *  - Void: the next generation, with no valid parts. Where the file is found to have changed, and before a slot gets another page.
+ *    Parts that are being filled stay marked until whoever fills them is done: until then the page's memory is written to.
  *  - The page that a slot is for changes only with a new generation, and while all parts are marked as being filled by whoever
  *    changes it; nobody claims parts then. For that no part may have been marked before.
- *  - Read: parts are valid, the slot is for this page; copy; generation and parts are the same as before the copy. Else what was
- *    copied is nobody's data.
+ *  - Read: parts are valid, the slot is for this page, and `version` is the file's state now; copy; generation and parts are the
+ *    same as before the copy. Else what was copied is nobody's data.
  *  - Nobody waits for a slot but for a bounded time: who fills it may be dead.
  *  - Everything here may be written by another process at any time. Nothing but `slots`, checked when the segment is mapped, is
  *    ever used to find a place in it. */
@@ -36,7 +39,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x4547415044414552) /* "READPAGE" */
 
 enum {
-    SEGMENT_VERSION = 2,
+    SEGMENT_VERSION = 3,
     SEGMENT_PART = 4096,
     SEGMENT_PARTS = 16,
     SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
@@ -63,6 +66,8 @@ struct segment_file {
     _Atomic uint64_t dev, ino;
     /* 1 if it is read past the page cache (O_DIRECT), whatever its file system. */
     _Atomic uint64_t direct;
+    /* Its state when the rank opened it or last synced it: pages of another state are served to nobody. */
+    _Atomic uint64_t version;
 };
 
 /* What was done, by whom: the rank's processes count the first group, its foreread the second. */
@@ -72,7 +77,8 @@ struct segment_counts {
     _Atomic uint64_t remote_hits, remote_bytes; /* from another host's */
     _Atomic uint64_t late;     /* hits that waited for a fill */
     _Atomic uint64_t missed;   /* reads looked for in vain */
-    _Atomic uint64_t voided;   /* pages made void by a write, or because their file had changed */
+    _Atomic uint64_t voided;   /* pages made void when a file that had changed was opened or synced */
+    _Atomic uint64_t changed;  /* files that changed while they were open, and were left to their file systems */
 
     _Atomic uint64_t filled, filled_bytes; /* fills that became valid */
     _Atomic uint64_t taken, taken_bytes;   /* of these, from another rank's segment */
@@ -213,10 +219,10 @@ static inline uint32_t segment_set_of(uint64_t hash, uint32_t sets, int which)
     return (uint32_t)((half * sets) >> 32);
 }
 
-/* A number for the state of a file: other contents, another number. */
-static inline uint64_t segment_version(int64_t mtime_ns, int64_t ctime_ns)
+/* A number for the state of a file; never 0. */
+static inline uint64_t segment_version(uint64_t size, int64_t mtime_ns, int64_t ctime_ns)
 {
-    return segment_mix(segment_mix((uint64_t)mtime_ns + 1) ^ (uint64_t)ctime_ns) | 1;
+    return segment_mix(segment_mix(segment_mix(size + 1) ^ (uint64_t)mtime_ns) ^ (uint64_t)ctime_ns) | 1;
 }
 
 static inline uint32_t segment_generation(uint64_t word) { return (uint32_t)(word >> 32); }
@@ -247,17 +253,19 @@ static inline bool segment_is_for(const struct segment_slot *slot, const struct 
                 atomic_load_explicit(&(segment)->sets[set_].tag[way_], memory_order_relaxed) == segment_tag(hash) &&             \
                 segment_is_for(&(segment)->slots[number], key))
 
-/* A slot that has these parts of a page, and its word: what is read of it counts only if segment_still() says so afterwards. */
-static inline bool segment_find(const struct segment *segment, const struct segment_key *key, uint32_t parts, uint32_t *found,
-                                uint64_t *word)
+/* A slot that has these parts of a page of a file in this state, and its word: what is read of it counts only if segment_still() says
+ * so afterwards. */
+static inline bool segment_find(const struct segment *segment, const struct segment_key *key, uint64_t version, uint32_t parts,
+                                uint32_t *found, uint64_t *word)
 {
     const uint64_t hash = segment_hash(key);
     SEGMENT_EACH(segment, key, hash, number)
     {
-        /* The word first: the key is constant as long as the generation is. */
+        /* The word first: the key and the state are constant as long as the generation is. */
         *word = atomic_load_explicit(&segment->slots[number].word, memory_order_acquire);
         *found = number;
-        if ((segment_valid(*word) & parts) == parts && segment_is_for(&segment->slots[number], key))
+        if ((segment_valid(*word) & parts) == parts && segment_is_for(&segment->slots[number], key) &&
+            atomic_load_explicit(&segment->slots[number].version, memory_order_acquire) == version)
             return true;
     }
     return false;
@@ -295,23 +303,10 @@ static inline bool segment_void(struct segment_slot *slot)
     return false;
 }
 
-/* Whether anything was ever filled, or is being filled. A write is over before this is asked for it, and a fence of all orders
- * lies between: whoever claims after that reads what was written. */
+/* Whether anything was ever filled, or is being filled. */
 static inline bool segment_holds(const struct segment *segment)
 {
     return atomic_load_explicit(&segment->header->claimed, memory_order_relaxed) != 0;
-}
-
-/* Makes a page void, if it is there: it was written, and the write is over. */
-static inline uint32_t segment_void_page(const struct segment *segment, const struct segment_key *key)
-{
-    uint32_t count = 0;
-    const uint64_t hash = segment_hash(key);
-    /* After the write, before the look: whoever claims the page unseen by the look reads it after the write. */
-    atomic_thread_fence(memory_order_seq_cst);
-    SEGMENT_EACH(segment, key, hash, number)
-        count += segment_void(&segment->slots[number]);
-    return count;
 }
 
 #endif

@@ -8,7 +8,7 @@ pub const ENV: &str = "FOREREAD_CACHE";
 /// The first word of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
 /// The layout's version.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a part: what is filled and read by itself.
 pub const PART: u64 = 4096;
 /// Parts of a page.
@@ -76,9 +76,9 @@ pub fn sets_of(hash: u64, sets: u32) -> [u32; 2] {
     [place(hash >> 32), place(hash & u64::from(u32::MAX))]
 }
 
-/// A number for the state of a file, by when its contents and its inode were changed, in ns.
-pub const fn version(mtime_ns: i64, ctime_ns: i64) -> u64 {
-    mix(mix((mtime_ns as u64).wrapping_add(1)) ^ ctime_ns as u64) | 1
+/// A number for the state of a file, by its size in bytes and by when its contents and its inode were changed, in ns; never 0.
+pub const fn version(size: u64, mtime_ns: i64, ctime_ns: i64) -> u64 {
+    mix(mix(mix(size.wrapping_add(1)) ^ mtime_ns as u64) ^ ctime_ns as u64) | 1
 }
 
 /// How many sets that many slots make.
@@ -147,9 +147,11 @@ pub struct File {
     pub ino: AtomicU64,
     /// 1 if it is read past the page cache, whatever its file system.
     pub direct: AtomicU64,
+    /// Its state when the rank opened it or last synced it.
+    pub version: AtomicU64,
 }
 
-/// What was done. The first nine the rank's processes count, the others its foreread.
+/// What was done. The first ten the rank's processes count, the others its foreread.
 #[repr(C)]
 pub struct Counters {
     /// Reads served from the own segment.
@@ -168,8 +170,10 @@ pub struct Counters {
     pub late: AtomicU64,
     /// Reads that were looked for in vain.
     pub missed: AtomicU64,
-    /// Pages made void by a write, or because their file had changed.
+    /// Pages made void when a file that had changed was opened or synced.
     pub voided: AtomicU64,
+    /// Files that changed while they were open, and were left to their file systems.
+    pub changed: AtomicU64,
     /// Fills that became valid.
     pub filled: AtomicU64,
     /// Bytes of them.

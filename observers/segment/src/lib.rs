@@ -26,4 +26,4 @@ mod tests;
 
 pub use layout::{ENV, Key, Mode, PAGE, PART, PARTS, version};
 #[cfg(not(all(test, loom)))]
-pub use segment::{Claim, Counts, Direct, Error, Fill, Segment, runs};
+pub use segment::{Claim, Counts, Error, Fill, Opened, Segment, runs};

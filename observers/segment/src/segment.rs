@@ -5,7 +5,7 @@
 //! Who has to make room: the page used least lately, but none that is foretold and not read yet, the paper's second chance. Where
 //! all are, the claim is refused, and whoever fills waits or insists.
 //!
-//! Invariant: only the owner gives slots to pages, one at a time.
+//! Invariant: only the owner gives slots to pages and to states of their files, one at a time.
 
 mod fill;
 
@@ -62,9 +62,14 @@ pub enum Error {
     },
 }
 
-/// Whether a file is read past the page cache.
+/// A file that the rank has opened through MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Direct(pub bool);
+pub struct Opened {
+    /// Whether it is read past the page cache.
+    pub direct: bool,
+    /// Its state ([`crate::version`]) when it was opened or last synced. Pages of another state are served to nobody.
+    pub version: u64,
+}
 
 /// What became of a claim.
 #[derive(Debug)]
@@ -90,6 +95,7 @@ pub struct Counts {
     pub late: u64,
     pub missed: u64,
     pub voided: u64,
+    pub changed: u64,
     pub filled: u64,
     pub filled_bytes: u64,
     pub taken: u64,
@@ -106,7 +112,7 @@ pub struct Segment {
     file: OwnedFd,
     map: Map,
     slots: u32,
-    /// Held while a slot is given to a page.
+    /// Held while a slot is given to a page, or to another state of its file.
     giving: Mutex<()>,
 }
 
@@ -232,20 +238,19 @@ impl Segment {
             .collect()
     }
 
-    /// Whether the rank has opened a file through MPI, as far as is known, and whether it reads that past the page cache.
-    pub fn opened(&self, dev: u64, ino: u64) -> Option<Direct> {
+    /// What the rank says of a file; `None` where it has not opened it through MPI, as far as is known.
+    pub fn opened(&self, dev: u64, ino: u64) -> Option<Opened> {
         let header = self.map.header();
         let count = header.file_count.load(Ordering::Acquire);
         let named = usize::try_from(count).unwrap_or(FILES).min(FILES);
         let is_it = |file: &&File| {
             file.dev.load(Ordering::Relaxed) == dev && file.ino.load(Ordering::Relaxed) == ino
         };
-        // A file may be named once as opened, and once as read past the page cache.
-        let files = header.files[..named].iter().filter(is_it);
-        let direct = files
-            .map(|file| file.direct.load(Ordering::Relaxed))
-            .max()?;
-        Some(Direct(direct == 1))
+        let file = header.files[..named].iter().find(is_it)?;
+        Some(Opened {
+            direct: file.direct.load(Ordering::Relaxed) == 1,
+            version: file.version.load(Ordering::Relaxed),
+        })
     }
 
     /// Name another rank's segment, which this process has, as the library in front of MPI does: for tests.
@@ -267,16 +272,22 @@ impl Segment {
         count(&self.counters().missed, reads);
     }
 
-    /// Name a file as the library does, opened or read past the page cache: for tests.
+    /// Name a file as the library does: for tests.
     #[doc(hidden)]
-    pub fn name_file(&self, (dev, ino): (u64, u64), direct: Direct) {
+    pub fn name_file(&self, (dev, ino): (u64, u64), opened: Opened) {
         let header = self.map.header();
         let count = header.file_count.load(Ordering::Relaxed);
-        let file = &header.files[count as usize % FILES];
+        let is_it = |file: &&File| {
+            file.dev.load(Ordering::Relaxed) == dev && file.ino.load(Ordering::Relaxed) == ino
+        };
+        let known = header.files[..count as usize].iter().find(is_it);
+        let file = known.unwrap_or(&header.files[count as usize]);
         file.dev.store(dev, Ordering::Relaxed);
         file.ino.store(ino, Ordering::Relaxed);
-        file.direct.store(direct.0.into(), Ordering::Relaxed);
-        header.file_count.store(count + 1, Ordering::Release);
+        file.direct.store(opened.direct.into(), Ordering::Relaxed);
+        file.version.store(opened.version, Ordering::Relaxed);
+        let more = u64::from(known.is_none());
+        header.file_count.store(count + more, Ordering::Release);
     }
 
     /// The parts of a page that are there or being filled.
@@ -296,7 +307,6 @@ impl Segment {
     /// With `insist`, a page that is foretold makes room where all are.
     pub fn claim(&self, key: &Key, wanted: u16, beside: u16, insist: bool) -> Claim<'_> {
         let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the claim: a write that finds nothing claimed is over before what is claimed is read.
         count(&self.map.header().claimed, 1);
         for _ in 0..TRIES {
             let mut is_there = false;
@@ -331,6 +341,12 @@ impl Segment {
             }
         }
         Claim::Full
+    }
+
+    /// Make a slot's page this state's, as it is known to be of what is claimed; false if the page was made void meanwhile.
+    fn renew(&self, slot: u32, claimed: &mut Claimed, version: u64) -> bool {
+        let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.map.slots()[slot as usize].renew(claimed, version)
     }
 
     fn fill(&self, slot: u32, key: Key, claimed: Claimed, wanted: u16) -> Claim<'_> {
@@ -414,6 +430,7 @@ impl Segment {
             late,
             missed,
             voided,
+            changed,
             filled,
             filled_bytes,
             taken,

@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - a part becomes valid only if nobody has made the page void since it was claimed;
+//! - all valid parts are as new as the state `version` of their file, which changes only with a new generation;
 //! - a slot's page changes only with a new generation, while all of its parts are marked as being filled by whoever
 //!   changes it;
 //! - the memory of a part that is marked as being filled belongs to whoever has marked it, void or not.
@@ -54,7 +55,7 @@ pub struct Slot {
     pub(crate) dev: AtomicU64,
     pub(crate) ino: AtomicU64,
     pub(crate) page: AtomicU64,
-    /// Of the file when the page was filled.
+    /// The state of its file that what is valid is as new as, at least; 0 for none.
     pub(crate) version: AtomicU64,
     /// The clock at its last use.
     pub(crate) used: AtomicU64,
@@ -122,7 +123,7 @@ impl Slot {
             let missing = (wanted | beside) & !is_there;
             let new = Word::new(word.generation(), word.filling() | missing, word.valid());
             if self.replace(word, new) {
-                // What is read of the file is read after that.
+                // What is read of the file, its state included, is read after that.
                 fence(Ordering::SeqCst);
                 return Ok(Some(Claimed {
                     generation: word.generation(),
@@ -150,7 +151,7 @@ impl Slot {
         named();
         let others = Word::new(0, !parts, 0);
         self.word.fetch_and(!others.0, Ordering::AcqRel);
-        // Whoever writes to the file and does not find the page yet, had written before it is read.
+        // What is read of the file, its state included, is read after that.
         fence(Ordering::SeqCst);
         Some(Claimed {
             generation: word.void(0).generation(),
@@ -202,12 +203,29 @@ impl Slot {
         now.generation() == word.generation() && now.valid() & word.valid() == word.valid()
     }
 
-    /// The state of the file that its page is filled from.
-    pub fn set_version(&self, version: u64) {
-        self.version.store(version, Ordering::Release);
+    /// What is claimed is filled from its file in this state, which was asked for after the claim. Parts of another state become void,
+    /// and what else is being filled never becomes valid: of both it is not known whether they are as new as this. False if the page was
+    /// made void since the claim. For one thread at a time.
+    pub fn renew(&self, claimed: &mut Claimed, version: u64) -> bool {
+        if self.version() == version {
+            return true;
+        }
+        loop {
+            let word = self.word();
+            if word.generation() != claimed.generation {
+                return false;
+            }
+            let new = word.void(word.filling());
+            if self.replace(word, new) {
+                claimed.generation = new.generation();
+                // After the new generation: whoever sees this and the old one knows by the word that something was between.
+                self.version.store(version, Ordering::Release);
+                return true;
+            }
+        }
     }
 
-    /// The state of the file that its page was filled from; of the page only while the generation stays the same.
+    /// The state of its file that what is valid is as new as, at least; of the page only while the generation stays the same.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }

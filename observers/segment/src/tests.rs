@@ -47,10 +47,10 @@ fn facts() -> Vec<String> {
     places!(
         "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, counts,
             peers, files;
-        "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, filled,
+        "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, changed, filled,
             filled_bytes, taken, taken_bytes, beside_bytes, lost, evicted, unread;
         "peer" Peer: token, pid, fd;
-        "file" File: dev, ino, direct;
+        "file" File: dev, ino, direct, version;
         "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters, wanted;
         "place" Place: tag, place;
     );
@@ -78,7 +78,7 @@ fn facts() -> Vec<String> {
         facts.push(format!("hash {n} {hash} {} {one} {two}", tag(hash)));
         facts.push(format!(
             "version {n} {}",
-            version(n as i64 * 1000, -(n as i64))
+            version(n * 3, n as i64 * 1000, -(n as i64))
         ));
     }
     facts

@@ -18,10 +18,11 @@ static void facts(void)
     AT(header, clock), AT(header, logged), AT(header, joined), AT(header, file_count), AT(header, claimed), AT(header, counts);
     AT(header, peers), AT(header, files);
     AT(counts, hits), AT(counts, hit_bytes), AT(counts, host_hits), AT(counts, host_bytes), AT(counts, remote_hits);
-    AT(counts, remote_bytes), AT(counts, late), AT(counts, missed), AT(counts, voided), AT(counts, filled), AT(counts, filled_bytes);
+    AT(counts, remote_bytes), AT(counts, late), AT(counts, missed), AT(counts, voided), AT(counts, changed), AT(counts, filled), AT(counts, filled_bytes);
     AT(counts, taken), AT(counts, taken_bytes), AT(counts, beside_bytes), AT(counts, lost);
     AT(counts, evicted), AT(counts, unread);
     AT(peer, token), AT(peer, pid), AT(peer, fd), AT(file, dev), AT(file, ino), AT(file, direct);
+    AT(file, version);
     AT(slot, word), AT(slot, dev), AT(slot, ino), AT(slot, page), AT(slot, version), AT(slot, used), AT(slot, expected);
     AT(slot, fresh), AT(slot, waiters), AT(slot, wanted), AT(place, tag), AT(place, place);
     const uint32_t counts[] = {1, 7, 8, 9, 512, 12345};
@@ -33,7 +34,7 @@ static void facts(void)
         struct segment_key key = {n * 77, n << 33, n * n};
         uint64_t hash = segment_hash(&key);
         printf("hash %lu %lu %lu %u %u\n", n, hash, segment_tag(hash), segment_set_of(hash, 64, 0), segment_set_of(hash, 64, 1));
-        printf("version %lu %lu\n", n, segment_version((int64_t)n * 1000, -(int64_t)n));
+        printf("version %lu %lu\n", n, segment_version(n * 3, (int64_t)n * 1000, -(int64_t)n));
     }
 }
 
@@ -58,7 +59,7 @@ static int readers(const char *value)
             struct segment_key key = {1, 2, page};
             uint32_t number, part = (uint32_t)(good % SEGMENT_PARTS);
             uint64_t word;
-            if (!segment_find(&segment, &key, UINT32_C(1) << part, &number, &word))
+            if (!segment_find(&segment, &key, 1, UINT32_C(1) << part, &number, &word))
                 continue;
             memcpy(words, segment.pages + (uint64_t)number * SEGMENT_PAGE + part * SEGMENT_PART, sizeof words);
             if (!segment_still(&segment, number, word))
@@ -71,7 +72,7 @@ static int readers(const char *value)
             segment_used(&segment, number, UINT32_C(1) << part);
             atomic_fetch_add(&segment.header->counts.hits, 1);
             if (++good % 97 == 0)
-                segment_void_page(&segment, &key);
+                segment_void(&segment.slots[number]);
         }
     return good > 0 ? 0 : 6;
 }

@@ -33,12 +33,7 @@ pub const TESTS: &[Test] = &[
         Needs::C,
         ends_of_files,
     ),
-    (
-        "writes_make_pages_void_for_all_ranks",
-        ALL,
-        Needs::C,
-        writes,
-    ),
+    ("what_ranks_write_all_ranks_read", ALL, Needs::C, writes),
     (
         "what_a_write_reads_is_never_served",
         ALL,
@@ -56,6 +51,18 @@ pub const TESTS: &[Test] = &[
         ALL,
         Needs::C,
         others,
+    ),
+    (
+        "whatever_call_changes_a_file_all_ranks_read_what_it_holds",
+        QUICK,
+        Needs::C,
+        |mpi| changed(mpi, "whole,kept", 10),
+    ),
+    (
+        "whatever_call_changes_a_file_all_ranks_read_what_it_holds_a_hundred_times_each",
+        ALL,
+        Needs::C,
+        |mpi| changed(mpi, "parts,kept", 100),
     ),
     ("nothing_is_served_in_atomic_mode", ALL, Needs::C, atomic),
     (
@@ -237,7 +244,8 @@ fn ends_of_files(mpi: Mpi) {
 fn writes(mpi: Mpi) {
     for how in ["whole", "parts", "whole,kept"] {
         let ran = same(mpi, 3, how, "writes");
-        assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
+        // Before the first write, after which each rank leaves the file to the file system.
+        assert!(ran.served() > 0 && ran.sum("changed") == 3, "{how}");
     }
 }
 
@@ -267,6 +275,23 @@ fn others(mpi: Mpi) {
         let ran = same(mpi, 2, how, "others");
         assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
     }
+}
+
+fn changed(mpi: Mpi, how: &str, rounds: u32) {
+    let lab = lab(mpi);
+    mpi.build(&lab, "changed.c");
+    let library = library(mpi);
+    let rounds = rounds.to_string();
+    let mut words = seeded(&library, how, "data")[..5].to_vec();
+    words.extend(["./changed", "data", &rounds]);
+    let output = mpi.launch(&lab, 2, &words);
+    assert!(output.status.success(), "{output:?}");
+    let said = lines(&output);
+    assert_eq!(said.len(), 2 * 18, "{said:?}");
+    let wrong = said.iter().filter(|line| !line.ends_with(" wrong 0"));
+    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<&String>::new());
+    let served = (0..2).map(|rank| counts(&lab, rank)["bytes"]);
+    assert!(served.sum::<u64>() > 0);
 }
 
 fn atomic(mpi: Mpi) {

@@ -2,11 +2,45 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foreread_plan::FileId;
-use foreread_segment::{Key, PART, PARTS, Segment};
+use foreread_segment::{Key, PART, PARTS, Segment, version};
+use foreread_sys::file::FileFacts;
 
 use crate::{Answer, Question, Standing};
+
+/// Time stamps of whole seconds differ after this time, with as much again for clocks of hosts that differ.
+const COARSE: Duration = Duration::from_secs(2);
+/// Other time stamps differ after this time: they are as coarse as a tick of the kernel's clock, 10 ms at most.
+const FINE: Duration = Duration::from_millis(20);
+
+/// The state of a file: its size and times.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    version: u64,
+    /// When it was first seen.
+    since: Instant,
+    /// How long after that each later change leads to another state.
+    settles: Duration,
+}
+
+impl State {
+    fn of(facts: &FileFacts) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let changed = Duration::from_nanos(facts.ctime_ns.max(0).cast_unsigned());
+        let settles = match facts.ctime_ns % 1_000_000_000 {
+            _ if now.is_ok_and(|now| now > changed + COARSE) => Duration::ZERO,
+            0 => COARSE,
+            _ => FINE,
+        };
+        Self {
+            version: version(facts.size, facts.mtime_ns, facts.ctime_ns),
+            since: Instant::now(),
+            settles,
+        }
+    }
+}
 
 /// A file, as it was when it was last looked at.
 #[derive(Debug)]
@@ -15,8 +49,25 @@ struct Seen {
     ino: u64,
     /// In bytes.
     size: u64,
+    state: State,
     /// What was done with its pages, by the page's number.
     pages: HashMap<u64, Parts>,
+}
+
+/// What a look at a file found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    /// Its state.
+    pub(super) version: u64,
+    /// For how long it may yet be changed without coming into another state.
+    pub(super) unsettled: Duration,
+}
+
+impl Met {
+    /// Whether waiting is worth while until each change leads to another state.
+    pub(super) fn settles_soon(self) -> bool {
+        self.unsettled <= FINE
+    }
 }
 
 /// Parts of a page.
@@ -35,11 +86,13 @@ pub(super) struct Filled(HashMap<FileId, Seen>);
 
 impl Filled {
     /// A file was looked at.
-    pub(super) fn met(&mut self, file: FileId, (dev, ino): (u64, u64), size: u64) {
+    pub(super) fn met(&mut self, file: FileId, facts: &FileFacts) -> Met {
+        let (dev, ino, state) = (facts.dev, facts.ino, State::of(facts));
         let seen = self.0.entry(file).or_insert_with(|| Seen {
             dev,
             ino,
-            size,
+            size: facts.size,
+            state,
             pages: HashMap::new(),
         });
         if (seen.dev, seen.ino) != (dev, ino) {
@@ -47,7 +100,15 @@ impl Filled {
             (seen.dev, seen.ino) = (dev, ino);
             seen.pages.clear();
         }
-        seen.size = size;
+        seen.size = facts.size;
+        if seen.state.version != state.version {
+            seen.state = state;
+        }
+        let settles = seen.state.settles.min(state.settles);
+        Met {
+            version: state.version,
+            unsettled: settles.saturating_sub(seen.state.since.elapsed()),
+        }
     }
 
     /// The pages of a file that these of its 4 KiB pages lie in, with the parts of each; `None` of a file that was not met.
@@ -135,5 +196,36 @@ impl Seen {
             evicted: Some(evicted),
             gone,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_settles_as_soon_as_time_stamps_of_its_kind_differ() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let settles = |ctime: Duration| {
+            let ctime_ns = ctime.as_nanos() as i64;
+            let facts = FileFacts {
+                dev: 1,
+                ino: 2,
+                size: 3,
+                allocated: 0,
+                mtime_ns: 0,
+                ctime_ns,
+                uid: 0,
+            };
+            State::of(&facts).settles
+        };
+        let second = Duration::from_secs(now.as_secs());
+        let nano = Duration::from_nanos(1);
+        // The clock of who keeps the file may be behind this one's or before it.
+        for ahead in [0, 5, 1000] {
+            assert_eq!(settles(second + Duration::from_secs(ahead) + nano), FINE);
+            assert_eq!(settles(second + Duration::from_secs(ahead)), COARSE);
+        }
+        assert_eq!(settles(second - Duration::from_secs(10)), Duration::ZERO);
     }
 }

@@ -4,6 +4,8 @@
 //! - every request is answered by exactly one `Event::Done`, but for those that the backend is dropped with;
 //! - tasks are begun in the order in which they came: where all pages in the segment are foretold and unread, the first waits until
 //!   one is read, and the others behind it;
+//! - a page is filled only from a file whose state ([`Met`](super::filled::Met)) the next write to it changes, and that is in the state
+//!   in which the rank opened it: so each page that is of the file's state now holds what the file does (observers/pmpi/src/cache.h);
 //! - a file is open only while it is read, and for [`STAY`] after that.
 //!
 //! Data flow: [`Fillers::add`] → the queue → a thread: claim, read, commit → events.
@@ -15,15 +17,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use foreread_plan::{FileId, PAGE, Request, RequestId};
-use foreread_segment::{Claim, Fill, Key, PARTS, Segment, runs, version};
+use foreread_segment::{Claim, Fill, Key, PARTS, Segment, runs};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
-use super::filled::Filled;
+use super::filled::{Filled, Met};
 use super::peers::Peers;
 use super::sharing::Sharing;
 use crate::Event;
@@ -42,9 +44,6 @@ const ROOM: Duration = Duration::from_millis(1);
 /// Reads of the rank that found nothing, and none between them that did, after which what is foretold and unread has to make room:
 /// the rank reads something else.
 const ASTRAY: u64 = 8;
-/// Time stamps are as coarse as this on some file systems, with as much again for clocks that differ: a file that was changed less
-/// long ago may be changed again and look the same.
-const COARSE: Duration = Duration::from_secs(2);
 /// How long the end of a backend waits for its threads, at most: as that of the page cache does.
 const PARTING: Duration = Duration::from_millis(20);
 
@@ -368,7 +367,11 @@ impl Shared {
         drop(open);
         let opened = Opened::open(self.files.get(file)?).ok()?;
         let fd = Arc::clone(opened.fd());
-        lock(&self.filled).met(file, opened.place, opened.size);
+        let facts = FileFacts::of(&fd).ok()?;
+        let met = lock(&self.filled).met(file, &facts);
+        if met.settles_soon() {
+            std::thread::sleep(met.unsettled);
+        }
         open = lock(&self.open);
         open.retain(|_, fd| fd.strong_count() > 0);
         open.insert(file, Arc::downgrade(&fd));
@@ -394,11 +397,17 @@ impl Shared {
 
     /// Read what was claimed, and answer for each page of it.
     fn read(&self, job: &Job, fills: Vec<Fill<'_>>, fd: &OwnedFd) {
-        // After the claims: a change that this does not see voids the pages.
+        // After the claims, and before the read: what is read is as new as this.
         let facts = FileFacts::of(fd).ok();
-        if let Some(facts) = &facts {
-            lock(&self.filled).met(job.file, (facts.dev, facts.ino), facts.size);
-        }
+        let met = facts
+            .as_ref()
+            .map(|facts| lock(&self.filled).met(job.file, facts));
+        let facts = facts.filter(|facts| {
+            let opened = self.collective.segment().opened(facts.dev, facts.ino);
+            met.is_some_and(|met| {
+                met.unsettled.is_zero() && opened.is_none_or(|file| file.version == met.version)
+            })
+        });
         let mut begun = Vec::with_capacity(fills.len());
         for fill in fills {
             match facts
@@ -409,14 +418,10 @@ impl Shared {
                 None => self.done(job, false),
             }
         }
-        let Some(facts) = facts else { return };
-        let state = version(facts.mtime_ns, facts.ctime_ns);
-        let settled = is_settled(&facts);
-        let peers = if settled {
-            self.peers.of(self.collective.segment())
-        } else {
-            Vec::new()
+        let Some(Met { version: state, .. }) = met.filter(|_| !begun.is_empty()) else {
+            return;
         };
+        let peers = self.peers.of(self.collective.segment());
         // What another rank is about to have comes last: it is there by then, more likely than not.
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (mut fill, parts) in begun {
@@ -548,13 +553,6 @@ impl Queue {
             _ => self.blocked = Some((hits, counts.missed)),
         }
     }
-}
-
-/// Whether a file has been as it is for longer than its time stamps are coarse.
-fn is_settled(facts: &FileFacts) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let changed = Duration::from_nanos(facts.ctime_ns.max(0).cast_unsigned());
-    now.is_ok_and(|now| now > changed + COARSE)
 }
 
 /// Runs of a page's parts, as 4 KiB pages of the file.

@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use foreread_plan::{FileId, FileMeta, Kind, Request};
-use foreread_segment::{Direct, Mode, PARTS};
+use foreread_segment::{Mode, PARTS};
 
 use crate::{Backend, DeviceFacts, Event, PageCache, Question};
 pub use collective::Collective;
@@ -81,7 +81,7 @@ impl SharedCache {
         if !self.collective.is_asked(file) && opened.is_none() {
             return (Some(Mode::Plain), dev);
         }
-        let direct = opened == Some(Direct(true));
+        let direct = opened.is_some_and(|file| file.direct);
         let keeps = match direct {
             true => Some(false),
             false => self.page_cache.devices().keeps(dev),

@@ -58,9 +58,12 @@ impl Fill<'_> {
         version: u64,
     ) -> io::Result<()> {
         let mut pieces = Vec::new();
-        for (number, (fill, parts)) in fills.iter().enumerate() {
-            let parts = parts & fill.claimed.parts;
-            fill.slot().set_version(version);
+        for (number, (fill, parts)) in fills.iter_mut().enumerate() {
+            let parts = *parts & fill.claimed.parts;
+            let segment = fill.segment;
+            if !segment.renew(fill.slot, &mut fill.claimed, version) {
+                continue;
+            }
             fill.slot().set_reading(parts, true);
             let page = fill.segment.map.page(fill.slot);
             pieces.extend(byte_runs(parts).map(|(at, len)| Piece {
@@ -92,14 +95,13 @@ impl Fill<'_> {
         read
     }
 
-    /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`. The file
-    /// must have been in that state for longer than its time stamps are coarse, as was asked after the parts were claimed:
-    /// whoever writes makes pages void in one segment after the other.
+    /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`.
     pub fn from_peer(&mut self, peer: &Segment, parts: u16, version: u64) -> bool {
-        self.slot().set_version(version);
-        let page = self.segment.map.page(self.slot);
+        let segment = self.segment;
+        let page = segment.map.page(self.slot);
         let parts = parts & self.claimed.parts;
-        let is_good = peer.copy(&self.key, parts, page, Some(version));
+        let is_good = segment.renew(self.slot, &mut self.claimed, version)
+            && peer.copy(&self.key, parts, page, Some(version));
         if is_good {
             self.filled = parts;
             let counts = self.segment.counters();
