@@ -24,6 +24,7 @@ pub fn start(allowed: Allowed) {
     if confined::has_inherited(allowed, address.filters) {
         return;
     }
+    root::note();
     let Some(shared) = named(allowed, address) else {
         return;
     };
@@ -47,7 +48,6 @@ pub fn start(allowed: Allowed) {
     }
     threads::ask(allowed);
     direct::ready();
-    root::note();
     stdio::hook(allowed);
     uring::hook(allowed);
     report::attach(shared);

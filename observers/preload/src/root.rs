@@ -35,7 +35,7 @@ struct Path(UnsafeCell<[u8; LONGEST]>);
 unsafe impl Sync for Path {}
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
-const ROOM: usize = 1024;
+pub const ROOM: usize = 1024;
 /// So many variables of that copy are looked at, and so many at a time.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
@@ -74,8 +74,7 @@ fn paths(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// `call` changes the root directory, the mounts or the user.
 pub fn changing<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     let result = call();
-    // A child that only borrows the memory would change its parent's environment.
-    if result.into() == 0 && report::area().is_some() && report::at_home() {
+    if result.into() == 0 && has_own_environment() {
         withdraw(is_loadable);
     }
     result
@@ -93,9 +92,15 @@ pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
 
 /// No loader is asked for the library any more.
 pub fn leave_out() {
-    if report::area().is_some() && report::at_home() {
+    if has_own_environment() {
         withdraw(|_| false);
     }
+}
+
+/// Whether the library is in this process's environment, as far as is known, and the environment is its own: a child that only borrows the
+/// memory would change its parent's. A process that reports nothing, as in another PID namespace, may start programs all the same.
+fn has_own_environment() -> bool {
+    is_noted() && (report::at_home() || report::area().is_none())
 }
 
 /// Takes the library out of the environment unless it `stays`, by its path there.
@@ -136,10 +141,35 @@ fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
     Some(len + 1 - (next - from))
 }
 
+/// Whether the library was in the environment when the program began, and the kernel may be asked what becomes of it.
+pub fn is_noted() -> bool {
+    LEN.load(Ordering::Relaxed) != 0
+}
+
+/// Where the program has its environment now.
+pub fn environment() -> *const *const c_char {
+    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    unsafe { environ }.cast()
+}
+
+/// Whether a string is the variable.
+pub fn is_preload(allowed: Allowed, string: usize) -> bool {
+    let mut name = [0_u8; VARIABLE.len()];
+    sys::peek(allowed, string, &mut name) == name.len() && name == VARIABLE
+}
+
+/// The variable at this place, without this library; its length with its end, and `None` if the library is not in it.
+pub fn without_library(allowed: Allowed, string: usize, room: &mut [u8; ROOM]) -> Option<usize> {
+    // SAFETY: as long as it is told to be, it is written no more.
+    let all = unsafe { &*PATH.0.get() };
+    let path = all.get(..LEN.load(Ordering::Acquire))?;
+    let got = sys::peek(allowed, string, room);
+    take_out(room.get_mut(..got)?, path)
+}
+
 /// The same in the list that the program has its environment in now.
 fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
-    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
-    let list = unsafe { environ } as usize;
+    let list = environment() as usize;
     let mut seen = 0;
     while seen < MOST {
         let mut strings = [0_usize; AT_A_TIME];
@@ -147,8 +177,7 @@ fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
         let some = strings.get(..got).unwrap_or(&[]);
         let ends = some.iter().position(|&string| string == 0);
         for &string in some.iter().take(ends.unwrap_or(got)) {
-            let mut name = [0_u8; VARIABLE.len()];
-            if sys::peek(allowed, string, &mut name) < name.len() || name != VARIABLE {
+            if !is_preload(allowed, string) {
                 continue;
             }
             let mut room = [0_u8; ROOM];
