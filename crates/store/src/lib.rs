@@ -118,7 +118,7 @@ pub fn find_in_memory(command: &[OsString]) -> Option<(Found, Outline)> {
         return None;
     }
     let handle = Handle::new(File::from(file), &path);
-    let outline = Outline::of(&handle, room_for(facts.size))?;
+    let outline = Outline::of(&handle, room_for(facts.size)).ok()??;
     let is_its = *outline.identity() == identity && !outline.is_empty();
     let found = Found {
         path,
@@ -159,16 +159,17 @@ impl Entry {
     }
 }
 
-/// Opens the record at a place in the store.
+/// Opens the record at a place in the store. One that is too large is not taken in before that is found out.
 fn read(place: &Place) -> Result<Reader, ReadError> {
     let (handle, memory) = handle(place)?;
+    Outline::of(&handle, memory)?;
     handle.open_within(memory)
 }
 
 /// The same, no further than needed to tell whether its plan is in memory, if it has an outline.
 fn outlined(place: &Place) -> Result<Record, ReadError> {
     let (handle, memory) = handle(place)?;
-    Ok(match Outline::of(&handle, memory) {
+    Ok(match Outline::of(&handle, memory)? {
         Some(outline) => Record::Outlined(Box::new(outline)),
         None => Record::Whole(Box::new(handle.open_within(memory)?)),
     })
@@ -422,8 +423,8 @@ impl Store {
         };
         Index::read(&place).unwrap_or_else(|| {
             let mut index = Index::default();
-            let mut entries = self.entries().unwrap_or_default();
-            entries.retain(|entry| identity::same_exe(&entry.id, id));
+            let entries = self.entries_of(|other| identity::same_exe(other, id));
+            let entries = entries.unwrap_or_default();
             for entry in entries.iter().rev() {
                 self.note(&mut index, entry);
             }
@@ -459,15 +460,22 @@ impl Store {
 
     /// All records, the last used first.
     pub fn entries(&self) -> Result<Vec<Entry>> {
+        self.entries_of(|_| true)
+    }
+
+    /// The records of which this is true of their ids, the last used first. Nothing is asked about any other.
+    fn entries_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         let told = || format!("{}: cannot list the records", self.show());
         let listed = Dir::read_from(self.directory.as_fd()).with_context(told)?;
         for file in listed {
             let file = file.with_context(told)?;
             let name = OsStr::from_bytes(file.file_name().to_bytes());
-            let Some(id) = id_of(Path::new(name)) else {
+            let Some(id) = id_of(Path::new(name)).filter(|id| is_wanted(id)) else {
                 continue;
             };
+            #[cfg(test)]
+            tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
             let place = self.place_of(&id);
             // A record deleted meanwhile is none; nothing but a regular file is one.
             let Ok(stat) = place.stat() else {

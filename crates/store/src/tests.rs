@@ -13,6 +13,8 @@ use super::*;
 thread_local! {
     /// Records opened.
     pub(super) static OPENS: Cell<usize> = const { Cell::new(0) };
+    /// Records whose file was asked about.
+    pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn store(folder: &tempfile::TempDir) -> Store {
@@ -270,6 +272,28 @@ fn nothing_but_regular_files_of_the_users_own_is_touched() {
     } else {
         println!("skipped in part: only root can give files away");
     }
+}
+
+#[test]
+fn records_of_other_executables_are_not_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    for n in 0..100 {
+        keep(&store, &identity(&format!("/bin/other-{n}"), &["other"]));
+    }
+    let own = identity("/bin/tool", &["tool", "-v", "db", "old"]);
+    keep(&store, &own);
+    LOOKS.with(|looks| looks.set(0));
+    let wanted = identity("/bin/tool", &["tool", "-v", "db", "new"]);
+    let (found, _) = store.find(&wanted).unwrap().unwrap();
+    assert_eq!(found.path, store.path_for(&own));
+    assert!(
+        store
+            .find(&identity("/bin/new", &["new"]))
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(LOOKS.with(Cell::get), 1);
 }
 
 #[test]

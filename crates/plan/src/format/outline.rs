@@ -36,7 +36,28 @@ pub struct Outline {
 
 impl Outline {
     /// The outline of a record; `None` if the record has none, or anything is wrong with it, as [`Reader::within`] will tell.
-    pub fn of(handle: &Handle, memory: u64) -> Option<Self> {
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Limit`] where its definitions take more than `memory` bytes, as far as it says itself: nobody need take them in to
+    /// find that out.
+    pub fn of(handle: &Handle, memory: u64) -> Result<Option<Self>, ReadError> {
+        let Some(outline) = Self::taken_in(handle, memory) else {
+            return Ok(None);
+        };
+        let held = outline.summary.files.saturating_mul(HELD);
+        if held > memory {
+            return Err(ReadError::Limit {
+                path: handle.path().to_owned(),
+                what: "the memory for its files and threads in bytes",
+                value: held,
+                limit: memory,
+            });
+        }
+        Ok(Some(outline))
+    }
+
+    fn taken_in(handle: &Handle, memory: u64) -> Option<Self> {
         let size = handle.file().metadata().ok()?.len();
         let mut input = handle.input();
         let (meta, start) = read_header(&mut input, size, handle.path()).ok()?;
@@ -70,10 +91,6 @@ impl Outline {
         }
         let (sample, files) = sample?;
         let summary: Summary = summary?;
-        // More than may be taken in, as far as it says itself.
-        if summary.files.saturating_mul(HELD) > memory {
-            return None;
-        }
         Some(Self {
             handle: handle.clone(),
             memory,

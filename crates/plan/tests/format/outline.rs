@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::support::{file, meta, pread, signature, thread};
 use foreread_plan::format::{
-    Handle, MAX_SAMPLE, Outline, Part, Place, Reader, Record, RecordFile, Sample, WriteError,
-    redefine,
+    Handle, MAX_SAMPLE, Outline, Part, Place, ReadError, Reader, Record, RecordFile, Sample,
+    WriteError, redefine,
 };
 use foreread_plan::{
     Advice, Expected, FileId, FileMeta, Head, Kind, Name, Odds, PAGE, Pattern, Summary, ThreadId,
@@ -80,7 +80,7 @@ fn record(path: &Path, sample: Sample) {
 
 fn outline(path: &Path) -> Option<Outline> {
     let handle = Handle::new(fs::File::open(path).unwrap(), path);
-    Outline::of(&handle, u64::MAX)
+    Outline::of(&handle, u64::MAX).ok().flatten()
 }
 
 #[test]
@@ -153,12 +153,15 @@ fn a_record_without_a_sample_has_no_outline() {
 }
 
 #[test]
-fn a_record_that_says_to_need_more_memory_than_there_is_has_no_outline() {
+fn a_record_that_says_to_need_more_memory_than_there_is_is_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.foreread");
     record(&path, sample());
     let handle = Handle::new(fs::File::open(&path).unwrap(), &path);
-    assert!(Outline::of(&handle, 100_000).is_none());
+    assert!(matches!(
+        Outline::of(&handle, 100_000),
+        Err(ReadError::Limit { limit: 100_000, .. })
+    ));
 }
 
 #[test]

@@ -76,7 +76,11 @@ fn recorded(folder: &Path) -> Record {
     }
     recorder.commit(Summary::default()).unwrap();
     let handle = Handle::new(fs::File::open(&path).unwrap(), &path);
-    Record::Outlined(Box::new(Outline::of(&handle, u64::MAX).expect("a sample")))
+    Record::Outlined(Box::new(
+        Outline::of(&handle, u64::MAX)
+            .expect("a record")
+            .expect("a sample"),
+    ))
 }
 
 /// What a session of this record does once it has looked at the plan, and whether all of the record was taken in for that.
