@@ -1,4 +1,4 @@
-//! Whether the program can take foreread's place at once, because all that its record says is in memory.
+//! Whether the program can take foreread's place at once, because all that its record says is in memory, or has to.
 //!
 //! Everything here is found in the kernel's caches or not at all: no file system is asked, so none can hold the program up. Where
 //! anything is missing, the helper process looks it up.
@@ -16,6 +16,17 @@ pub(super) const WHY: &str = "all of it was in memory already";
 /// Of the runs whose plan is in memory one in so many is accompanied to its end, to find out whether the program still reads what
 /// its record says.
 const ACCOMPANIED: u32 = 16;
+
+/// Why foreread did nothing for a service that tells its manager how it goes.
+pub(super) const LISTENED_TO: &str = "its service manager listens to the process that it has started, which the program has to be (NOTIFY_SOCKET)";
+
+/// Whether a service manager has started this process, and listens to it alone: it refuses what a child says, as that it is ready. A
+/// manager that says whom it has started (systemd since version 248) may be that of an ancestor.
+pub(super) fn is_listened_to() -> bool {
+    let started = std::env::var("SYSTEMD_EXEC_PID").ok();
+    let is_own = |pid: String| pid == std::process::id().to_string();
+    std::env::var_os("NOTIFY_SOCKET").is_some() && started.is_none_or(is_own)
+}
 
 /// Whether the plan of the command is in memory, and nobody wants an account of the run.
 pub(super) fn is_in_memory(args: &RunArgs) -> bool {

@@ -144,6 +144,9 @@ pub fn run(args: &RunArgs) -> Result<End> {
     if alone::is_in_memory(args) {
         return Ok(replaced(args, alone::WHY.to_owned(), None));
     }
+    if alone::is_listened_to() {
+        return Ok(replaced(args, alone::LISTENED_TO.to_owned(), None));
+    }
     if let Some(room) = memory::cgroup_room().filter(|&room| room < LEAST_ROOM)
         && args.prefetch
     {
