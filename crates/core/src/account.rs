@@ -84,6 +84,8 @@ pub(crate) struct Seen {
     pub(crate) has_left: bool,
     pub(crate) has_strayed: bool,
     pub(crate) is_unobserved: bool,
+    /// Files of which nobody knows what was read, but for what was seen.
+    pub(crate) doubted: FxHashSet<FileId>,
 }
 
 /// What a read means to those who fetch.
@@ -152,12 +154,18 @@ impl Seen {
             devices: state.devices.iter().copied().collect(),
             ..Account::default()
         };
-        let (mut issued, mut read, mut late, mut infill) = (0, 0, 0, 0);
+        let (mut issued, mut read, mut late, mut infill, mut doubtful) = (0, 0, 0, 0, 0);
         for (file, pages) in &state.issued {
-            issued += pages.end - pages.start;
-            read += self.read.count(*file, pages.clone());
+            let all = pages.end - pages.start;
+            let seen = self.read.count(*file, pages.clone());
+            let between = self.read.count_outside(&planned.all, *file, pages.clone());
+            issued += all;
+            read += seen;
             late += self.waited.count(*file, pages.clone());
-            infill += self.read.count_outside(&planned.all, *file, pages.clone());
+            infill += between;
+            if self.is_unobserved || self.doubted.contains(file) {
+                doubtful += all - seen - between;
+            }
         }
         account.issued = issued * PAGE;
         account.late = late * PAGE;
@@ -165,12 +173,8 @@ impl Seen {
         let left = self.waited.common(&planned.left);
         account.missed = self.waited.len().saturating_sub(late + left) * PAGE;
         account.infill = infill * PAGE;
-        let unread = (issued - read - infill) * PAGE;
-        *if self.is_unobserved {
-            &mut account.unknown
-        } else {
-            &mut account.wasted
-        } = unread;
+        account.unknown = doubtful * PAGE;
+        account.wasted = (issued - read - infill - doubtful) * PAGE;
         let names = &mut account.names;
         for (file, waited) in &state.names {
             names.asked += 1;

@@ -106,6 +106,12 @@ impl Session {
         self.seen.is_unobserved = true;
     }
 
+    /// Nobody knows what the program has read of this file, but for what was seen: its touches are sampled, and the last come after the
+    /// last sample.
+    pub fn doubt(&mut self, file: FileId) {
+        self.seen.doubted.insert(file);
+    }
+
     /// Ends fetching; the account. Threads that a file system holds up end with the process.
     pub fn finish(self) -> Account {
         let mut state = self.shared.settle();
@@ -300,6 +306,18 @@ mod tests {
         );
         wait("the plan", || session.shared.is_done());
         session.look_away();
+        let account = session.finish();
+        assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
+        assert_eq!(account.unknown + account.infill, account.issued);
+    }
+
+    #[test]
+    fn what_may_have_been_touched_after_the_last_sample_is_not_said_to_be_wasted() {
+        let (_folder, files) = lab();
+        let planned = scattered(100).map(|page| read(0, page));
+        let mut session = start(&files, planned.collect(), 1 << 20);
+        wait("the plan", || session.shared.is_done());
+        session.doubt(FileId(0));
         let account = session.finish();
         assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
         assert_eq!(account.unknown + account.infill, account.issued);

@@ -267,6 +267,15 @@ impl Pages {
         }
     }
 
+    /// Nobody knows what the program has read of a file: its touches are sampled, and may come after the last sample.
+    pub(crate) fn doubt(&mut self, file: FileId) {
+        for ((of, _), chunk) in &mut self.chunks {
+            if *of == file {
+                chunk.unwatched = chunk.issued;
+            }
+        }
+    }
+
     /// Strike off all that is left, at the end of the session.
     pub(crate) fn rest(&mut self) -> Unread {
         let mut unread = Unread::default();
@@ -470,6 +479,22 @@ mod tests {
         pages.want(FILE, &(0..5));
         let read = pages.read(FILE, &(0..1), 200, |_| ());
         assert_eq!(read.under_way, 1, "what was seen is known all the same");
+        let left = Unread {
+            wasted: 2,
+            infill: 0,
+            unknown: 2,
+        };
+        assert_eq!(pages.rest(), left);
+    }
+
+    #[test]
+    fn of_a_page_that_may_have_been_touched_after_the_last_sample_nothing_is_claimed() {
+        let mut pages = Pages::default();
+        for file in [FileId(0), FileId(1)] {
+            pages.issue(file, &(0..2));
+            pages.want(file, &(0..2));
+        }
+        pages.doubt(FileId(1));
         let left = Unread {
             wasted: 2,
             infill: 0,

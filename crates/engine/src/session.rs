@@ -59,6 +59,8 @@ enum Notice {
     ComeTrue(FileId, Range<u64>),
     /// Nothing is seen from here on: nobody observes it.
     Nothing,
+    /// What the program has read of this file is not known, but for what was seen.
+    Doubt(FileId),
     /// The program waits for its device again.
     Waiting,
 }
@@ -200,6 +202,12 @@ impl Session {
     /// it has not been seen to read, nobody can tell whether it does.
     pub fn look_away(&self) {
         self.add(Notice::Nothing);
+    }
+
+    /// Nobody knows what the program has read of this file, but for what was seen: its touches are sampled, and the last come after the
+    /// last sample.
+    pub fn doubt(&self, file: FileId) {
+        self.add(Notice::Doubt(file));
     }
 
     /// Have the engine follow again a program that it let go as [`Phase::Hot`].
@@ -445,6 +453,7 @@ impl<B: Backend> Shift<B> {
                 Notice::Unread(file, pages) => self.engine.give_up(file, &pages),
                 Notice::TakenBack(file, pages) => self.engine.take_back(file, &pages),
                 Notice::ComeTrue(file, pages) => self.engine.come_true(file, &pages),
+                Notice::Doubt(file) => self.engine.doubt_file(file),
                 Notice::Nothing => self.engine.look_away(),
                 Notice::Waiting => {
                     self.engine.resume();

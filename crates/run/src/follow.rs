@@ -524,6 +524,10 @@ impl Sink for Follower {
         }
     }
 
+    fn doubted(&mut self, id: FileId) {
+        self.session.doubt(id);
+    }
+
     fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
 
     fn accesses(&mut self, sequence: Sequence) {

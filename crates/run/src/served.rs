@@ -229,6 +229,10 @@ impl Sink for Served {
 
     fn grown(&mut self, _: FileId, _: &FileMeta) {}
 
+    fn doubted(&mut self, id: FileId) {
+        self.session.doubt(id);
+    }
+
     fn trusts(&self, id: FileId) -> bool {
         self.session.plans(id)
     }

@@ -110,6 +110,15 @@ impl Sink for Sinks {
         }
     }
 
+    fn doubted(&mut self, id: FileId) {
+        if let Some(follower) = &mut self.follower {
+            follower.doubted(id);
+        }
+        if let Some(served) = &mut self.served {
+            served.doubted(id);
+        }
+    }
+
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta) {
         if let Some(recorder) = &mut self.recorder {
             recorder.thread(id, meta);

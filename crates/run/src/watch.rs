@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Rank, Sequence, ThreadId, ThreadMeta};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::files::Files;
 use super::observer::{Event, How, What};
@@ -52,6 +52,8 @@ pub(super) trait Sink {
     fn opened(&mut self, _: FileId, _: &FileMeta) {}
     /// A file is longer than it was known to be, or is emptied once more.
     fn grown(&mut self, id: FileId, meta: &FileMeta);
+    /// A file was mapped while touches were sampled: what the program read of it after the last sample, nobody knows.
+    fn doubted(&mut self, _: FileId) {}
     /// Whether a file of the record that is followed is taken for what the record says, as long as its path is the same. Whoever
     /// fetches the file looks whether it is.
     fn trusts(&self, _: FileId) -> bool {
@@ -83,6 +85,8 @@ pub(super) struct Watch {
     pub(super) touched: Touched,
     /// Whether mapped pages are sampled: nobody reports their touches.
     samples: bool,
+    /// Files that were found mapped.
+    mapped: FxHashSet<FileId>,
     observed: bool,
     without_stdio: bool,
     /// Which rank of a parallel program some process is, by its MPI library.
@@ -106,6 +110,7 @@ impl Watch {
             said: 0,
             touched: Touched::default(),
             samples: true,
+            mapped: FxHashSet::default(),
             observed: false,
             without_stdio: false,
             rank: None,
@@ -295,6 +300,7 @@ impl Watch {
                     start: now,
                     took: 0,
                 };
+                self.mapped.insert(file);
                 if is_new {
                     let size = self.files().met(file).size;
                     sink.accesses(access(Kind::Map, extent.clipped(size)).into());
@@ -307,8 +313,9 @@ impl Watch {
     }
 
     /// Look once more at the files that were open for writing, so that the next run does not take
-    /// this run's own writes for somebody else's.
+    /// this run's own writes for somebody else's. Tell which files were mapped: what was touched of them last is not known.
     pub(super) fn finish(&mut self, sink: &mut impl Sink) {
+        self.mapped.drain().for_each(|file| sink.doubted(file));
         for id in std::mem::take(&mut self.writable) {
             let before = self.files().met(id);
             if let Some(meta) = self.places.regular(&before.path) {

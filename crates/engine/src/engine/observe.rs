@@ -258,6 +258,14 @@ impl<B: Backend> Engine<B> {
         }
     }
 
+    /// Nobody knows what the program has read of this file so far, but for what was seen: its touches are sampled, and the last come after
+    /// the last sample.
+    pub fn doubt_file(&mut self, file: FileId) {
+        for strand in &mut self.strands {
+            strand.pages.doubt(file);
+        }
+    }
+
     /// Follow again what was as good as hot: the program waits for its device. A literal plan is looked for by what it
     /// reads from now on.
     pub fn resume(&mut self) {

@@ -437,3 +437,43 @@ fn faults_of_mapped_pages_are_handed_on_in_order_and_once() {
     }
     assert_eq!(touches.0, [(3, 1), (0, 2), (4, 1)]);
 }
+
+#[test]
+fn of_a_file_that_was_found_mapped_it_is_said_that_what_was_touched_last_is_not_known() {
+    #[derive(Default)]
+    struct Doubted(Vec<PathBuf>, HashSet<FileId>);
+    impl Sink for Doubted {
+        fn file(&mut self, id: FileId, meta: &FileMeta) {
+            self.0
+                .resize(self.0.len().max(id.0 as usize + 1), PathBuf::new());
+            self.0[id.0 as usize].clone_from(&meta.path);
+        }
+        fn grown(&mut self, _: FileId, _: &FileMeta) {}
+        fn doubted(&mut self, id: FileId) {
+            self.1.insert(id);
+        }
+        fn thread(&mut self, _: ThreadId, _: &ThreadMeta) {}
+        fn accesses(&mut self, _: Sequence) {}
+    }
+    let mut watch = Watch::new(
+        SystemTime::now(),
+        Vec::new(),
+        Files::new(Default::default()),
+    );
+    let mut doubted = Doubted::default();
+    let exe = std::env::current_exe().unwrap();
+    let begins = What::Begin {
+        ppid: 1,
+        stdio: true,
+        exe: exe.clone(),
+    };
+    watch.take(event(std::process::id(), begins), &mut doubted);
+    watch.sample(0, &mut doubted);
+    watch.finish(&mut doubted);
+    let Doubted(paths, ids) = doubted;
+    let mut named = ids.iter().map(|id| &paths[id.0 as usize]);
+    assert!(
+        named.any(|path| *path == exe.canonicalize().unwrap()),
+        "{paths:?}"
+    );
+}
