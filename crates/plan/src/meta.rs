@@ -95,4 +95,22 @@ pub struct Summary {
     pub helped: bool,
     /// The program's exit status: its code, or 128 + the signal that ended it.
     pub exit_status: Option<i32>,
+    /// Of the bytes from the device, those of reads that were not observed; `None` if these are few, or that is not known.
+    #[serde(default)]
+    pub unseen_bytes: Option<u64>,
+    /// What of the program was not observed, in sentences.
+    #[serde(default)]
+    pub unobserved: Vec<String>,
+    /// Whether the program takes the kernel (eBPF) to be observed: the preload library sees too little of it.
+    #[serde(default)]
+    pub by_kernel: bool,
+}
+
+impl Summary {
+    /// Whether at least half of what the device gave came by reads that were not observed, though the kernel could observe more.
+    pub fn is_half_unseen(&self) -> bool {
+        let unseen = self.unseen_bytes.unwrap_or(0);
+        let is_half = self.device_bytes.is_some_and(|all| unseen >= all / 2);
+        unseen > 0 && is_half && !self.by_kernel
+    }
 }

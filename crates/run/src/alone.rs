@@ -5,6 +5,7 @@
 //!
 //! Data flow: command → its record, if that is in memory → the record's sample, held against memory.
 
+use foreread_core::cold::Look;
 use foreread_plan::format::Record;
 
 use super::RunArgs;
@@ -13,6 +14,8 @@ use super::served::not_worth;
 
 /// Why foreread did nothing, in words.
 pub(super) const WHY: &str = "all of it was in memory already";
+/// The same, where some of the record's sample was missing.
+const WHY_LITTLE: &str = "too little of it was missing from memory to gain by fetching it";
 /// Of the runs whose plan is in memory one in so many is accompanied to its end, to find out whether the program still reads what
 /// its record says.
 const ACCOMPANIED: u32 = 16;
@@ -28,23 +31,32 @@ pub(super) fn is_listened_to() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some() && started.is_none_or(is_own)
 }
 
-/// Whether the plan of the command is in memory, and nobody wants an account of the run.
-pub(super) fn is_in_memory(args: &RunArgs) -> bool {
+/// Whether the plan of the command is in memory, and nobody wants an account of the run: then what of the recorded run was not
+/// observed, in sentences, and why foreread does nothing.
+pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, &'static str)> {
     let is_plain = args.prefetch && !args.redact && !args.explain;
     let has_files = args.json.is_some() || args.output.is_some();
     let is_accompanied = std::process::id().is_multiple_of(ACCOMPANIED);
     if !is_plain || has_files || is_accompanied || args.observer != Choice::Auto {
-        return false;
+        return None;
     }
-    let Some((found, outline)) = foreread_store::find_in_memory(&args.command) else {
-        return false;
-    };
+    let (found, outline) = foreread_store::find_in_memory(&args.command)?;
     let handle = outline.handle();
     let record = Record::Outlined(Box::new(outline));
     // What differs from the record is said at the end of a run that is accompanied.
-    if not_worth(&found, &record).is_none_or(|look| !look.differences.is_empty()) {
-        return false;
+    let look = not_worth(&found, &record).filter(|look| look.differences.is_empty())?;
+    let summary = record.summary()?;
+    if summary.is_half_unseen() && args.observer.may_be_kernel() {
+        return None;
     }
     foreread_store::mark_used(handle.file());
-    true
+    Some((summary.unobserved.clone(), why(&look)))
+}
+
+/// Why nothing is done for a program of whose plan this was found in memory.
+pub(super) fn why(look: &Look) -> &'static str {
+    match look.missing {
+        0 => WHY,
+        _ => WHY_LITTLE,
+    }
 }

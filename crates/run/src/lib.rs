@@ -14,6 +14,7 @@ mod child;
 mod files;
 mod follow;
 mod helper;
+mod known;
 mod lessons;
 mod observer;
 mod pace;
@@ -33,15 +34,12 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
-use anyhow::{Context as _, Result, anyhow};
-use foreread_plan::format::{Place, Record};
-use foreread_plan::{Identity, Meta, Rank};
+use anyhow::{Context as _, Result};
+use foreread_plan::{Identity, Rank, Summary};
 use foreread_ring::{Clock, Ring};
 use foreread_segment::Segment;
-use foreread_sources::signature::Roles;
-use foreread_store::Store;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
 use foreread_sys::processor::Aside;
@@ -53,6 +51,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::{Follower, Opened};
 use helper::{Finished, Front, Link, Started, Without};
+use known::Known;
 use observer::{Observing, Seat, Wanted, mpi_library};
 use pace::Pace;
 use paths::from_front;
@@ -141,11 +140,14 @@ struct Beginning {
 /// # Errors
 /// Only when the command could not be watched to its end.
 pub fn run(args: &RunArgs) -> Result<End> {
-    if alone::is_in_memory(args) {
-        return Ok(replaced(args, alone::WHY.to_owned(), None));
+    if let Some((unobserved, why)) = alone::is_in_memory(args) {
+        let mut account = Account::aside(args, why.to_owned());
+        account.was_unobserved(&unobserved);
+        return Ok(replaced(args, &account, None));
     }
     if alone::is_listened_to() {
-        return Ok(replaced(args, alone::LISTENED_TO.to_owned(), None));
+        let aside = Account::aside(args, alone::LISTENED_TO.to_owned());
+        return Ok(replaced(args, &aside, None));
     }
     if let Some(room) = memory::cgroup_room().filter(|&room| room < LEAST_ROOM)
         && args.prefetch
@@ -154,14 +156,14 @@ pub fn run(args: &RunArgs) -> Result<End> {
             "the control group has {} left for the program, and foreread would take more than an eighth of that",
             bytes(room)
         );
-        return Ok(replaced(args, why, None));
+        return Ok(replaced(args, &Account::aside(args, why), None));
     }
     let mut account = Account::new(args);
     let mut incoming = match Incoming::block() {
         Ok(incoming) => incoming,
         Err(why) => {
             // Not one descriptor to hear of the program by.
-            return Ok(replaced(args, why.to_string(), None));
+            return Ok(replaced(args, &Account::aside(args, why.to_string()), None));
         }
     };
     let began = Beginning {
@@ -270,8 +272,8 @@ fn start(
         Err(why) => {
             let is_alone = front.is_none_or(Front::dismiss);
             if is_alone && child::lacks_process(&why) {
-                let aside = format!("no process can be made: {why}");
-                return Err(replaced(args, aside, Some(incoming)));
+                let aside = Account::aside(args, format!("no process can be made: {why}"));
+                return Err(replaced(args, &aside, Some(incoming)));
             }
             why
         }
@@ -281,8 +283,8 @@ fn start(
 
 /// Run the command in this process's place, so that nothing of foreread stays in memory. The account is written before: of the
 /// program's end and time, which it cannot know, it has zeros.
-fn replaced(args: &RunArgs, why: String, incoming: Option<Incoming>) -> End {
-    Account::aside(args, why).print(args);
+fn replaced(args: &RunArgs, account: &Account, incoming: Option<Incoming>) -> End {
+    account.print(args);
     let why = match incoming {
         Some(incoming) => incoming.make_way(&args.command),
         None => spawn::replace(Path::new(&args.command[0]), &args.command, None),
@@ -304,12 +306,27 @@ fn help(
     account.rank = known.identity.rank;
     let mut plan = known.plan(args, &mut account, link);
     // A plan that is in memory: the program runs as without foreread, and nobody observes it.
-    let look = plan.known.as_ref().filter(|_| account.rank.is_none());
+    let recorded = plan
+        .known
+        .as_ref()
+        .and_then(|(_, record)| record.summary().cloned());
+    let is_half_unseen = recorded.as_ref().is_some_and(Summary::is_half_unseen);
+    let is_whole = !(is_half_unseen && args.observer.may_be_kernel());
+    let look = plan
+        .known
+        .as_ref()
+        .filter(|_| account.rank.is_none() && is_whole);
     let look = look.and_then(|(found, record)| served::not_worth(found, record));
+    account.alone = look.as_ref().map(alone::why);
     let mut observed = match look {
         Some(_) => None,
-        None => observing(args, &plan.identity, ring, began, &mut account, link),
+        None => {
+            let about = (&plan.identity, recorded.as_ref());
+            observing(args, about, ring, began, &mut account, link)
+        }
     };
+    account.by_kernel =
+        args.observer == Choice::Auto && matches!(observed, Some(Observing::Kernel(_)));
     for library in observed.iter().flat_map(Observing::libraries) {
         own::announce(library);
         link.library(library);
@@ -468,7 +485,7 @@ fn help(
 /// What observes the program. What cannot be had of it costs the speed-up and is said.
 fn observing(
     args: &RunArgs,
-    identity: &Identity,
+    (identity, recorded): (&Identity, Option<&Summary>),
     ring: Option<Ring>,
     began: Beginning,
     account: &mut Account,
@@ -487,6 +504,7 @@ fn observing(
     let observing = Observing::choose(
         args.observer,
         Path::new(&identity.exe),
+        recorded,
         (link.pid, began.instant.elapsed()),
         library,
         &mut |sentence| said.push(sentence),
@@ -504,103 +522,4 @@ fn not_run(args: &RunArgs, (ending, why): (End, std::io::Error)) -> End {
     let name = quoted(&args.command[0].to_string_lossy());
     eprintln!("foreread: {name}: {}", plain(&why.to_string()));
     ending
-}
-
-/// Where to look for what is known of the program.
-struct Known {
-    identity: Identity,
-    store: Option<Store>,
-}
-
-/// What is known of the program, and where what is learnt goes.
-struct Plan {
-    identity: Identity,
-    store: Option<Store>,
-    known: Option<(foreread_store::Found, Record)>,
-    destination: Option<Place>,
-}
-
-impl Known {
-    /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
-    fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
-        let name = args.command[0].to_string_lossy();
-        link.doing(&format!("looking for {}", quoted(&name)));
-        let mut identity = foreread_store::identity_of(&args.command);
-        link.doing("opening the folder of records");
-        let mut store = account.note(Store::open_soon());
-        if args.redact
-            && let Some(open) = &store
-        {
-            // Without the key nothing is looked up, and nothing is kept.
-            match account.note(open.redacted(&identity)) {
-                Some(redacted) => identity = redacted,
-                None => store = None,
-            }
-        }
-        if let Some(store) = &store
-            && args.prefetch
-        {
-            store.announce(&identity);
-        }
-        Self { identity, store }
-    }
-
-    /// Look the program up.
-    fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
-        let Self { identity, store } = self;
-        if let Some(store) = &store {
-            let folder = store.folder().display();
-            link.doing(&format!("looking the program up in {folder}"));
-        }
-        let looked = match &store {
-            Some(store) if args.prefetch => store.find(&identity),
-            Some(store) if args.record && args.output.is_none() => {
-                store.look(&identity).map(|()| None)
-            }
-            _ => Ok(None),
-        };
-        let taken = looked.as_ref().is_err_and(foreread_store::is_newer);
-        let known = account.note(looked.map_err(|why| {
-            let stays = "; it is left as it is, and nothing is recorded";
-            anyhow!("{why:#}{}", if taken { stays } else { "" })
-        }));
-        let known = known.flatten();
-        if let Some(trouble) = known.as_ref().and_then(|(found, _)| found.trouble.clone()) {
-            account.say(trouble);
-        }
-        let destination = match (&args.output, &store) {
-            (Some(path), _) => {
-                let refused = |why| anyhow!("{why:#}; nothing is recorded");
-                link.doing(&format!("looking at {}", path.display()));
-                let path = from_front(path, link.pid);
-                account.note(paths::destination(&path).map_err(refused))
-            }
-            (None, Some(store)) if args.record && !taken => Some(store.place_for(&identity)),
-            _ => None,
-        };
-        Plan {
-            identity,
-            store,
-            known,
-            destination,
-        }
-    }
-}
-
-impl Plan {
-    /// What the program's files are for, by how it was started.
-    fn roles(&self) -> Roles {
-        let Identity { argv, cwd, .. } = &self.identity;
-        Roles::new(argv.iter().map(String::as_str), Path::new(cwd))
-    }
-
-    fn meta(&self, began: SystemTime) -> Meta {
-        Meta {
-            identity: self.identity.clone(),
-            recorded_at: began
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |age| age.as_secs()),
-            writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
-        }
-    }
 }

@@ -4,6 +4,8 @@ mod ahead;
 mod explain;
 mod json;
 mod line;
+mod reason;
+mod unobserved;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,11 +17,10 @@ use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
 use foreread_plan::{FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
-use foreread_sys::mounts::Mount;
 use foreread_sys::process::End;
 use foreread_sys::replace;
 use foreread_words::units::bytes;
-use foreread_words::{counted, plain, shown};
+use foreread_words::{plain, shown};
 use serde::Serialize;
 
 use super::cache::CacheAccount;
@@ -28,7 +29,7 @@ use super::follow::REPLAY;
 use super::helper::Finished;
 use super::ranks::{self, Part};
 use super::record::Recorder;
-use super::unseen::{Explained, MATTERS};
+use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub(super) use ahead::became;
 
@@ -73,6 +74,12 @@ pub(super) struct Account {
     cpu_ns: Option<u64>,
     /// Those of them that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
+    /// Why the program was left alone, if its plan was looked for in memory.
+    pub(super) alone: Option<&'static str>,
+    /// What of the program was not observed, in sentences.
+    unobserved: Vec<String>,
+    /// Whether the kernel observed it, because the preload library would see too little.
+    pub(super) by_kernel: bool,
     pub(super) lost: u64,
     pub(super) observed: bool,
     /// What the program is, if that is known to be why the preload library was not loaded into it.
@@ -111,6 +118,9 @@ impl Account {
             device_bytes: None,
             cpu_ns: None,
             unseen_bytes: None,
+            alone: None,
+            unobserved: Vec::new(),
+            by_kernel: false,
             lost: 0,
             observed: false,
             hidden: None,
@@ -173,18 +183,6 @@ impl Account {
         self.wall_ns = finished.wall_ns;
     }
 
-    /// Enter what the device gave and no observed read explains.
-    pub(super) fn unseen(&mut self, explained: &Explained) {
-        self.unseen_bytes = self.device_bytes.and_then(|all| explained.unseen(all));
-        if let (Some(unseen), Some(all)) = (self.unseen_bytes, self.device_bytes) {
-            self.remark(format!(
-                "{} of {} from the device came by reads that cannot be observed",
-                bytes(unseen),
-                bytes(all)
-            ));
-        }
-    }
-
     pub(super) fn followed_to(&mut self, report: Report, files: &Recorded) {
         // Those of the record: that a program has deleted a file of its own is nothing to tell.
         let name = |id: FileId| {
@@ -220,7 +218,8 @@ impl Account {
         self.reads_recorded = recorder.reads();
         self.names_recorded = recorder.names();
         self.accesses_recorded = recorder.accesses();
-        let tells = recorder.reads() > 0 || recorder.names() >= FEW_NAMES;
+        // A record of little tells the next run who has to observe it, and whether it waits at all.
+        let tells = self.tells() || self.unseen_bytes.is_some() || self.by_kernel;
         let Some((_, plan)) = self.of_plan() else {
             return tells;
         };
@@ -234,6 +233,11 @@ impl Account {
         let keep = (fits || !self.was_cold())
             && (self.has_lasting_record() || self.has_own_record() && !more);
         tells && self.lost == 0 && !keep
+    }
+
+    /// Whether the new record tells enough to keep ahead by.
+    pub(super) fn tells(&self) -> bool {
+        self.reads_recorded > 0 || self.names_recorded >= FEW_NAMES
     }
 
     /// Whether anything is wrong with the record that was followed.
@@ -286,9 +290,12 @@ impl Account {
     }
 
     /// Whether what was followed is a record of this very command that a run like the recorded
-    /// one adds nothing to: it is whole, and the program was not killed before its end.
+    /// one adds nothing to: it is whole, the program was not killed before its end, and was observed as well.
     pub(super) fn has_lasting_record(&self) -> bool {
-        self.has_own_record() && !self.baseline.as_ref().is_some_and(was_killed)
+        // What the kernel sees is more.
+        let is_partial = |foot: &Summary| self.by_kernel && !foot.by_kernel;
+        let is_passing = |foot: &Summary| was_killed(foot) || is_partial(foot);
+        self.has_own_record() && !self.baseline.as_ref().is_some_and(is_passing)
     }
 
     /// Whether what was followed is a whole record of this very command.
@@ -309,6 +316,9 @@ impl Account {
                 .then_some(self.wall_ns),
             helped: self.was_helped(),
             exit_status: Some(self.status),
+            unseen_bytes: self.unseen_bytes,
+            unobserved: self.unobserved.clone(),
+            by_kernel: self.by_kernel,
             ..Summary::default()
         }
     }
@@ -339,101 +349,6 @@ impl Account {
             (false, Some(_)) => Outcome::Recorded,
             (false, None) => Outcome::Aside,
         }
-    }
-
-    /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
-    fn reason(&self) -> Option<String> {
-        let cause = self.cause();
-        let cached = self.cache.as_ref().filter(|cache| cache.is_used());
-        let told = cause.iter().chain(&self.remarks).map(String::as_str);
-        let told = told.chain(cached.map(|_| CacheAccount::SHORT));
-        let told = told.collect::<Vec<_>>().join("; ");
-        (!told.is_empty()).then_some(told)
-    }
-
-    /// Whether foreread would have done nothing for a program that can be observed, either.
-    fn needs_nobody(&self) -> bool {
-        let is_left = |(report, plan): (&Report, &StrandReport)| {
-            let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
-            hot && !self.was_cold()
-        };
-        self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
-    }
-
-    /// Why foreread could not help, or not fully.
-    fn cause(&self) -> Option<String> {
-        if let Some(note) = self.notes.first() {
-            return Some(note.clone());
-        }
-        if let Some(why) = self.hidden
-            && !self.needs_nobody()
-        {
-            return Some(format!(
-                "{} could not be observed: it is {why}, and the preload library cannot be loaded into it",
-                self.program
-            ));
-        }
-        if let Some((_, plan)) = self.of_plan() {
-            match plan.phase {
-                Phase::Hot if !self.was_cold() => {
-                    let changed = self.files.first().cloned();
-                    return changed.or_else(|| Some(super::alone::WHY.into()));
-                }
-                // Other content leads a program elsewhere.
-                Phase::GaveUp if !self.files.is_empty() => {}
-                Phase::GaveUp => {
-                    return Some(format!(
-                        "after {} {} went its own way",
-                        counted(plan.foreseen, "read", "reads"),
-                        self.program
-                    ));
-                }
-                _ => {}
-            }
-            let file = self.files.first().cloned();
-            if !self.was_helped() && plan.phase != Phase::GaveUp {
-                return file.or_else(|| {
-                    let unreadable = Mount::table().err();
-                    Some(unreadable.map_or_else(
-                        || "nothing was missing that it could have fetched".into(),
-                        |why| format!("the table of mounts cannot be read: {why}"),
-                    ))
-                });
-            }
-            return file;
-        }
-        if self.was_helped() {
-            return None;
-        }
-        if !self.record {
-            return Some(if self.prefetch {
-                format!(
-                    "nothing is known of {}, and it was not to be recorded",
-                    self.program
-                )
-            } else {
-                "neither prefetching nor recording was asked for".into()
-            });
-        }
-        if !self.observed {
-            return Some(format!(
-                "{} could not be observed: it ended before foreread could see why",
-                self.program
-            ));
-        }
-        if self.recorded.is_none() && self.reads_recorded == 0 && self.names_recorded < FEW_NAMES {
-            if self.unseen_bytes.is_some() {
-                return Some(format!("no read of {} could be observed", self.program));
-            }
-            // What it did just before it was killed, nobody may have been told.
-            let read = if self.killed {
-                "was killed before it was seen to read a regular file"
-            } else {
-                "read no regular file"
-            };
-            return Some(format!("{} {read}", self.program));
-        }
-        None
     }
 
     fn ledger(&self) -> Ledger {

@@ -427,7 +427,11 @@ impl Supervisor {
         account.without_stdio = self.watch.without_stdio();
         let unseen = self.observer.as_ref().map(|one| one.unobserved());
         let unseen = unseen.unwrap_or_default();
-        if account.lost > 0 || account.without_stdio || !unseen.is_empty() {
+        let is_partly_observed = account.lost > 0
+            || account.without_stdio
+            || !unseen.is_empty()
+            || account.is_observed_in_part();
+        if is_partly_observed {
             self.sinks.look_away();
         }
         if !self.watch.observed() {
@@ -435,11 +439,13 @@ impl Supervisor {
             account.hidden = observer.and_then(|observer| observer.why_hidden(exe));
         }
         if account.observed && account.hidden.is_none() {
-            unseen.into_iter().for_each(|said| account.remark(said));
+            let unseen = unseen.into_iter();
+            unseen.for_each(|said| account.not_observed(said));
         }
         if was_observing && !looked_away && self.watch.observed() {
             account.unseen(&self.sinks.explained);
         }
+        account.as_unobserved_as_recorded();
         if self.watch.unnamed() > 0 {
             let names = counted(self.watch.unnamed(), "name", "names");
             account.remark(format!("{names} more than a record holds were looked up"));
@@ -527,7 +533,7 @@ impl Supervisor {
                     kept.map_or(Ok(()), |Kept { store, identity }| store.settle(identity))
                 });
                 match settled {
-                    Ok(()) => account.recorded = Some(path),
+                    Ok(()) => account.recorded = Some(path).filter(|_| account.tells()),
                     Err(why) => account.say(format!("{why:#}; not recorded")),
                 }
             }

@@ -26,6 +26,24 @@ pub const TESTS: &[Test] = &[
         cleared_environment,
     ),
     (
+        "what_was_not_observed_when_recorded_is_said_of_a_run_that_nobody_observes",
+        ALL,
+        &[],
+        unobserved_and_hot,
+    ),
+    (
+        "a_program_half_of_which_was_not_seen_is_given_to_ebpf_by_its_record",
+        ALL,
+        &[Need::Ebpf],
+        half_unseen,
+    ),
+    (
+        "nothing_is_loaded_into_the_kernel_for_a_static_program_that_is_in_memory",
+        ALL,
+        &[Need::Ebpf, Need::StaticC],
+        static_and_hot,
+    ),
+    (
         "a_statically_linked_child_runs_as_ever_and_it_is_said",
         QUICK,
         &[Need::StaticC],
@@ -183,6 +201,58 @@ fn cleared_environment() {
     assert!(outcome.stderr().contains(said), "{outcome:?}");
     // The environment stays as clear as it was made.
     assert_eq!(lab.run(&["env", "-i", "env"]).stdout(), "");
+}
+
+const UNSEEN: &[&str] = &["env", "-i", "./scatter", "1000", "0", "data"];
+
+fn unobserved_and_hot() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    twice(&lab, UNSEEN);
+    let hot = lab.run_with(BY_LIBRARY, UNSEEN);
+    let said = "1 process was not observed: given an environment without foreread's variables";
+    assert!(hot.reason().contains(said), "{hot:?}");
+}
+
+fn half_unseen() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    lab.data("data", 8);
+    let by_kernel =
+        "observed by eBPF: the preload library sees less than half of what the program reads";
+    let runs: Vec<_> = (0..3)
+        .map(|_| {
+            lab.cold(&["data"]);
+            lab.run(UNSEEN)
+        })
+        .collect();
+    let turned: Vec<_> = runs
+        .iter()
+        .map(|run| run.reason().contains(by_kernel))
+        .collect();
+    assert_eq!(turned, [false, true, true], "{runs:?}");
+    assert_eq!(runs[0].bytes("issued"), 0, "{runs:?}");
+    assert!(!runs[2].reason().contains("not observed"), "{runs:?}");
+    check!(
+        runs[2].bytes("useful") + runs[2].bytes("late") > 3 << 20,
+        "{runs:?}"
+    );
+}
+
+fn static_and_hot() {
+    let lab = Lab::new();
+    lab.program("scatter", &["-static"]);
+    lab.data("data", 1);
+    let runs = [(); 3].map(|()| lab.run(&["./scatter", "100", "0", "data"]));
+    assert!(runs[0].reason().contains("observed by eBPF"), "{runs:?}");
+    check!(!runs[2].reason().contains("observed by eBPF"), "{runs:?}");
+    // One that reads nothing, too.
+    lab.write("none.c", "int main(void) { return 0; }");
+    let built = lab.plain(&["cc", "-static", "-o", "none", "none.c"]);
+    assert!(built.status.success(), "{built:?}");
+    let runs = [(); 3].map(|()| lab.run(&["./none"]));
+    check!(!runs[2].reason().contains("observed by eBPF"), "{runs:?}");
 }
 
 fn static_child() {

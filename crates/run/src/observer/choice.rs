@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use foreread_plan::Summary;
 use foreread_ring::Ring;
 
 use super::{Ebpf, Observer, Preload, why_hidden};
@@ -22,6 +23,23 @@ pub enum Choice {
     Ebpf,
 }
 
+impl Choice {
+    /// Whether the kernel observes programs that the preload library sees too little of.
+    pub(crate) fn may_be_kernel(self) -> bool {
+        self == Self::Auto && rustix::process::geteuid().is_root()
+    }
+}
+
+/// Why the preload library sees too little of the program.
+fn why_kernel(exe: &Path, recorded: Option<&Summary>) -> Option<String> {
+    if let Some(why) = why_hidden(exe) {
+        return Some(format!("the program is {why}"));
+    }
+    let recorded = recorded?;
+    let is_half = recorded.is_half_unseen() || recorded.by_kernel;
+    is_half.then(|| "the preload library sees less than half of what the program reads".to_owned())
+}
+
 /// What observes the program.
 pub(crate) enum Observing {
     /// The preload library, and what it is to be put into the program with: these libraries.
@@ -32,10 +50,12 @@ pub(crate) enum Observing {
 
 impl Observing {
     /// What observes the program at `exe`, which the process `front` is about to start, in a run that began so long ago.
-    /// What cannot be had, or cannot see something that was asked for, is said by `say`; `remark` is told what is well to know.
+    /// `recorded` is the foot of its record. What cannot be had, or cannot see something that was asked for, is said by `say`; `remark`
+    /// is told what is well to know.
     pub(crate) fn choose(
         choice: Choice,
         exe: &Path,
+        recorded: Option<&Summary>,
         (front, elapsed): (u32, Duration),
         library: impl FnOnce(&mut dyn FnMut(String)) -> Option<(Ring, Vec<PathBuf>)>,
         say: &mut dyn FnMut(String),
@@ -44,14 +64,14 @@ impl Observing {
         let hidden = match choice {
             Choice::Preload => None,
             Choice::Ebpf => Some(None),
-            Choice::Auto if rustix::process::geteuid().is_root() => why_hidden(exe).map(Some),
+            Choice::Auto if choice.may_be_kernel() => why_kernel(exe, recorded).map(Some),
             Choice::Auto => None,
         };
         if let Some(why) = hidden {
             match Ebpf::new(front, elapsed) {
                 Ok(kernel) => {
                     if let Some(why) = why {
-                        remark(format!("observed by eBPF: the program is {why}"));
+                        remark(format!("observed by eBPF: {why}"));
                     }
                     if let Some(missing) = kernel.misses() {
                         remark(format!("eBPF does not see here: {missing}"));

@@ -6,6 +6,8 @@ use super::*;
 use foreread_engine::Names;
 use foreread_sources::Nature;
 
+use crate::unseen::Explained;
+
 /// The account of `sh`, which recorded, with 20 reads seen.
 fn recorded() -> Account {
     let args = RunArgs {

@@ -1,0 +1,117 @@
+//! What is known of a program, and where what is learnt of it goes.
+//!
+//! Data flow: command → [`Known`], its place in the store → [`Plan`], its record, if there is one.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use foreread_plan::format::{Place, Record};
+use foreread_plan::{Identity, Meta};
+use foreread_sources::signature::Roles;
+use foreread_store::Store;
+use foreread_words::quoted;
+
+use super::RunArgs;
+use super::helper::Link;
+use super::paths::{self, from_front};
+use super::summary::Account;
+
+/// Where to look for what is known of the program.
+pub(super) struct Known {
+    pub(super) identity: Identity,
+    store: Option<Store>,
+}
+
+/// What is known of the program, and where what is learnt goes.
+pub(super) struct Plan {
+    pub(super) identity: Identity,
+    pub(super) store: Option<Store>,
+    pub(super) known: Option<(foreread_store::Found, Record)>,
+    pub(super) destination: Option<Place>,
+}
+
+impl Known {
+    /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
+    pub(super) fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
+        let name = args.command[0].to_string_lossy();
+        link.doing(&format!("looking for {}", quoted(&name)));
+        let mut identity = foreread_store::identity_of(&args.command);
+        link.doing("opening the folder of records");
+        let mut store = account.note(Store::open_soon());
+        if args.redact
+            && let Some(open) = &store
+        {
+            // Without the key nothing is looked up, and nothing is kept.
+            match account.note(open.redacted(&identity)) {
+                Some(redacted) => identity = redacted,
+                None => store = None,
+            }
+        }
+        if let Some(store) = &store
+            && args.prefetch
+        {
+            store.announce(&identity);
+        }
+        Self { identity, store }
+    }
+
+    /// Look the program up.
+    pub(super) fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
+        let Self { identity, store } = self;
+        if let Some(store) = &store {
+            let folder = store.folder().display();
+            link.doing(&format!("looking the program up in {folder}"));
+        }
+        let looked = match &store {
+            Some(store) if args.prefetch => store.find(&identity),
+            Some(store) if args.record && args.output.is_none() => {
+                store.look(&identity).map(|()| None)
+            }
+            _ => Ok(None),
+        };
+        let taken = looked.as_ref().is_err_and(foreread_store::is_newer);
+        let known = account.note(looked.map_err(|why| {
+            let stays = "; it is left as it is, and nothing is recorded";
+            anyhow!("{why:#}{}", if taken { stays } else { "" })
+        }));
+        let known = known.flatten();
+        if let Some(trouble) = known.as_ref().and_then(|(found, _)| found.trouble.clone()) {
+            account.say(trouble);
+        }
+        let destination = match (&args.output, &store) {
+            (Some(path), _) => {
+                let refused = |why| anyhow!("{why:#}; nothing is recorded");
+                link.doing(&format!("looking at {}", path.display()));
+                let path = from_front(path, link.pid);
+                account.note(paths::destination(&path).map_err(refused))
+            }
+            (None, Some(store)) if args.record && !taken => Some(store.place_for(&identity)),
+            _ => None,
+        };
+        Plan {
+            identity,
+            store,
+            known,
+            destination,
+        }
+    }
+}
+
+impl Plan {
+    /// What the program's files are for, by how it was started.
+    pub(super) fn roles(&self) -> Roles {
+        let Identity { argv, cwd, .. } = &self.identity;
+        Roles::new(argv.iter().map(String::as_str), Path::new(cwd))
+    }
+
+    pub(super) fn meta(&self, began: SystemTime) -> Meta {
+        Meta {
+            identity: self.identity.clone(),
+            recorded_at: began
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |age| age.as_secs()),
+            writer: concat!("foreread ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}

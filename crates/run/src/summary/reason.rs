@@ -1,0 +1,111 @@
+//! Why foreread could not help, or not fully.
+
+use foreread_engine::{Phase, Report, StrandReport};
+use foreread_sys::mounts::Mount;
+use foreread_words::counted;
+use foreread_words::units::bytes;
+
+use super::{Account, FEW_NAMES};
+use crate::cache::CacheAccount;
+
+impl Account {
+    /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
+    pub(super) fn reason(&self) -> Option<String> {
+        let cause = self.cause();
+        let cached = self.cache.as_ref().filter(|cache| cache.is_used());
+        let told = cause.iter().chain(&self.remarks).map(String::as_str);
+        let told = told.chain(cached.map(|_| CacheAccount::SHORT));
+        let told = told.collect::<Vec<_>>().join("; ");
+        (!told.is_empty()).then_some(told)
+    }
+
+    /// Whether foreread would have done nothing for a program that can be observed, either.
+    fn needs_nobody(&self) -> bool {
+        let is_left = |(report, plan): (&Report, &StrandReport)| {
+            let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
+            hot && !self.was_cold()
+        };
+        self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
+    }
+
+    /// Why foreread could not help, or not fully.
+    fn cause(&self) -> Option<String> {
+        if let Some(note) = self.notes.first() {
+            return Some(note.clone());
+        }
+        if let Some(why) = self.hidden
+            && !self.needs_nobody()
+        {
+            return Some(format!(
+                "{} could not be observed: it is {why}, and the preload library cannot be loaded into it",
+                self.program
+            ));
+        }
+        if let Some((_, plan)) = self.of_plan() {
+            match plan.phase {
+                Phase::Hot if !self.was_cold() => {
+                    let changed = self.files.first().cloned();
+                    return changed
+                        .or_else(|| Some(self.alone.unwrap_or(crate::alone::WHY).into()));
+                }
+                // Other content leads a program elsewhere.
+                Phase::GaveUp if !self.files.is_empty() => {}
+                Phase::GaveUp => {
+                    return Some(format!(
+                        "after {} {} went its own way",
+                        counted(plan.foreseen, "read", "reads"),
+                        self.program
+                    ));
+                }
+                _ => {}
+            }
+            let file = self.files.first().cloned();
+            if !self.was_helped() && plan.phase != Phase::GaveUp {
+                let waited = self.device_bytes.filter(|_| self.was_cold());
+                let why = || match (Mount::table().err(), waited) {
+                    (Some(why), _) => format!("the table of mounts cannot be read: {why}"),
+                    (None, None) => "nothing was missing that it could have fetched".to_owned(),
+                    (None, Some(waited)) => format!(
+                        "nothing was fetched, and {} waited for {} itself",
+                        self.program,
+                        bytes(waited)
+                    ),
+                };
+                return file.or_else(|| Some(why()));
+            }
+            return file;
+        }
+        if self.was_helped() {
+            return None;
+        }
+        if !self.record {
+            return Some(if self.prefetch {
+                format!(
+                    "nothing is known of {}, and it was not to be recorded",
+                    self.program
+                )
+            } else {
+                "neither prefetching nor recording was asked for".into()
+            });
+        }
+        if !self.observed {
+            return Some(format!(
+                "{} could not be observed: it ended before foreread could see why",
+                self.program
+            ));
+        }
+        if self.recorded.is_none() && self.reads_recorded == 0 && self.names_recorded < FEW_NAMES {
+            if self.was_cold() || self.lost > 0 {
+                return Some(format!("no read of {} could be observed", self.program));
+            }
+            // What it did just before it was killed, nobody may have been told.
+            let read = if self.killed {
+                "was killed before it was seen to read a regular file"
+            } else {
+                "read no regular file"
+            };
+            return Some(format!("{} {read}", self.program));
+        }
+        None
+    }
+}

@@ -1,0 +1,56 @@
+//! What of a program was not observed, in this run and when it was recorded.
+
+use foreread_plan::Summary;
+use foreread_words::units::bytes;
+
+use super::Account;
+use crate::unseen::Explained;
+
+/// Sentences of a record on what was not observed that are repeated, and their characters: a record is untrusted.
+const TOLD: usize = 4;
+const TOLD_LENGTH: usize = 300;
+
+impl Account {
+    /// Enter what the device gave and no observed read explains.
+    pub(crate) fn unseen(&mut self, explained: &Explained) {
+        self.unseen_bytes = self.device_bytes.and_then(|all| explained.unseen(all));
+        if let (Some(unseen), Some(all)) = (self.unseen_bytes, self.device_bytes) {
+            self.not_observed(format!(
+                "{} of {} from the device came by reads that cannot be observed",
+                bytes(unseen),
+                bytes(all)
+            ));
+        }
+    }
+
+    /// Enter what of the program was not observed.
+    pub(crate) fn not_observed(&mut self, said: String) {
+        self.unobserved.push(said.clone());
+        self.remark(said);
+    }
+
+    /// Enter what of the recorded run was not observed, by these sentences of its record.
+    pub(crate) fn was_unobserved(&mut self, told: &[String]) {
+        for said in told.iter().take(TOLD) {
+            let said: String = said.chars().take(TOLD_LENGTH).collect();
+            self.remark(format!("when recorded, {said}"));
+        }
+    }
+
+    /// Whether the record that was followed tells of reads that were not observed, nor were they in this run.
+    pub(crate) fn is_observed_in_part(&self) -> bool {
+        let tells = |foot: &Summary| !foot.unobserved.is_empty() || foot.by_kernel;
+        !self.by_kernel && self.baseline.as_ref().is_some_and(tells)
+    }
+
+    /// Enter what of the recorded run was not observed, if this run tells nothing of that and was observed no better.
+    pub(crate) fn as_unobserved_as_recorded(&mut self) {
+        if !self.unobserved.is_empty() || !self.is_observed_in_part() {
+            return;
+        }
+        if let Some(foot) = self.baseline.take() {
+            self.was_unobserved(&foot.unobserved);
+            self.baseline = Some(foot);
+        }
+    }
+}
