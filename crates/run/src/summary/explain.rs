@@ -2,12 +2,12 @@
 
 use std::fmt::{Display, Write as _};
 
-use foreread_engine::{Ledger, Phase};
+use foreread_engine::Phase;
 use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
 use super::Account;
-use super::ahead::in_words;
+use super::ahead::{became, in_words};
 
 /// Where a row's words begin.
 const COLUMN: usize = 25;
@@ -66,8 +66,10 @@ impl Account {
                 ),
             }
             let ledger = &report.ledger;
-            if ledger.issued == 0 {
-                row("fetched", &"nothing");
+            match (ledger.issued, report.names.fetched) {
+                (0, 0) => row("fetched", &"nothing"),
+                (0, _) => row("fetched", &"names, and nothing of files"),
+                _ => {}
             }
             // What there was nothing of has no share.
             let mut share = |name: &str, part: Option<f64>, of: &str| {
@@ -76,7 +78,11 @@ impl Account {
                 }
             };
             let accuracy = ledger.accuracy();
-            share("accuracy", accuracy, "of what was asked for was read");
+            let of = match ledger.unknown {
+                0 => "of what was asked for was read",
+                _ => "of what was fetched was read, as far as known",
+            };
+            share("accuracy", accuracy, of);
             let coverage = ledger.coverage(self.device_bytes);
             share(
                 "coverage",
@@ -84,7 +90,8 @@ impl Account {
                 "of what the device gave was fetched ahead",
             );
             let timeliness = ledger.timeliness();
-            share("timeliness", timeliness, "of that was there in time");
+            let of = "of what was read of that was there in time";
+            share("timeliness", timeliness, of);
             let names = &report.names;
             if names.asked > 0 {
                 row(
@@ -107,21 +114,11 @@ impl Account {
                 );
             }
             for strand in report.strands.iter().filter(|one| one.ledger.issued > 0) {
-                let Ledger {
-                    issued,
-                    useful,
-                    late,
-                    wasted,
-                    ..
-                } = strand.ledger;
-                let (issued, useful) = (bytes(issued), bytes(useful));
-                let (late, wasted) = (bytes(late), bytes(wasted));
+                let (issued, became) = (bytes(strand.ledger.issued), became(&strand.ledger));
                 let reads = counted(strand.foreseen, "read", "reads");
                 row(
                     strand.name,
-                    &format_args!(
-                        "{issued}: {useful} useful, {late} late, {wasted} wasted; {reads} foreseen"
-                    ),
+                    &format_args!("{issued}: {became}; {reads} foreseen"),
                 );
             }
             if !report.devices.is_empty() {
@@ -159,13 +156,16 @@ impl Account {
             );
         }
         if let Some(unseen) = self.unseen_bytes {
+            let by = match self.by_kernel {
+                true => "",
+                false => {
+                    ", by direct system calls, by statically linked or privileged children, by libraries loaded apart, or in \
+                     folders"
+                }
+            };
             row(
                 "unseen",
-                &format_args!(
-                    "{} from the device, by direct system calls, by statically linked or privileged \
-                     children, by libraries loaded apart, or in folders",
-                    bytes(unseen)
-                ),
+                &format_args!("{} from the device{by}", bytes(unseen)),
             );
         }
         if let Some(path) = &self.recorded {

@@ -109,8 +109,12 @@ impl Account {
                 duration(baseline.wall_ns)
             ),
             None => format!(
-                " against {} when recorded, partly in memory",
-                duration(baseline.wall_ns)
+                " against {} when recorded, {} in memory",
+                duration(baseline.wall_ns),
+                match baseline.device_bytes {
+                    Some(0) => "with everything",
+                    _ => "partly",
+                }
             ),
         }
     }

@@ -1,6 +1,7 @@
 //! Each way in which a run may end, and what is said of it.
 
 use super::*;
+use foreread_core::cold::Look;
 
 /// A way in which a run may end: its name, its account, the line, the other rows, and how JSON calls it.
 type Ending = (
@@ -231,7 +232,7 @@ fn endings() -> Vec<Ending> {
             &[
                 "reads seen   40, 40 foreseen; then there was nothing left to fetch",
                 "coverage     100.0 % of what the device gave was fetched ahead",
-                "timeliness   100.0 % of that was there in time",
+                "timeliness   100.0 % of what was read of that was there in time",
             ],
             Outcome::Prefetched,
         ),
@@ -240,6 +241,59 @@ fn endings() -> Vec<Ending> {
             by_own_record(Phase::Ahead, 40, 40, none),
             "stood aside: nothing was missing that it could have fetched",
             &["reads seen   40, 40 foreseen", "fetched      nothing"],
+            Outcome::Aside,
+        ),
+        (
+            "nothing fetched, and the device waited for",
+            with(by_own_record(Phase::Ahead, 40, 40, none), |account| {
+                account.device_bytes = Some(16 << 20);
+            }),
+            "stood aside: nothing was fetched, and sh waited for 16.0 MiB itself",
+            &["from device  16.0 MiB waited for by the program itself"],
+            Outcome::Aside,
+        ),
+        (
+            "too little missing",
+            with(by_own_record(Phase::Hot, 0, 0, none), |account| {
+                let look = Look {
+                    looked: 64,
+                    missing: 1,
+                    differences: Vec::new(),
+                };
+                account.alone = Some(crate::alone::why(&look));
+                account.device_bytes = Some(64 << 10);
+            }),
+            "stood aside: too little of it was missing from memory to gain by fetching it",
+            &["from device  64.0 KiB waited for by the program itself"],
+            Outcome::Aside,
+        ),
+        (
+            "hardly observed",
+            by_own_record(
+                Phase::Finished,
+                1,
+                1,
+                Ledger {
+                    unknown: 4096,
+                    useful: 4096,
+                    ..good
+                },
+            ),
+            "8.00 KiB ahead of sh: 4.00 KiB useful, 0 B late, 0 B wasted, 4.00 KiB unknown; 2.43 ms against 9.00 ms when \
+             recorded, partly in memory",
+            &[
+                "accuracy     100.0 % of what was fetched was read, as far as known",
+                "replay       8.00 KiB: 4.00 KiB useful, 0 B late, 0 B wasted, 4.00",
+            ],
+            Outcome::Prefetched,
+        ),
+        (
+            "nothing seen, and the device waited for",
+            with(nothing_known(), |account| {
+                account.device_bytes = Some(16 << 20);
+            }),
+            "stood aside: no read of sh could be observed",
+            &[],
             Outcome::Aside,
         ),
         (
