@@ -10,7 +10,7 @@ pub const LIBRARY: &str = "libforeread_ebpf.so";
 /// The symbol of its [`Functions`].
 pub const SYMBOL: &CStr = c"foreread_ebpf_functions";
 /// To be raised with every change of this file or of the records: a library of another version is not used.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The programs that follow one program's processes, or that observe the whole machine.
 pub const OBSERVE: u32 = 0;

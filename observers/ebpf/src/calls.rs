@@ -5,7 +5,7 @@ use foreread_plan::Kind;
 use crate::decode::record::{
     AT_ARGUMENT, AT_CURSOR, AT_HALVES, AT_POINTER, AT_POINTER32, CALL_COMPAT, CALL_URING,
     FLAGS_ARGUMENT, FLAGS_FIXED, FLAGS_NONE, FLAGS_POINTER, NO_ARGUMENT, WHAT_LIST, WHAT_LOOK,
-    WHAT_OPEN, WHAT_READ, call,
+    WHAT_OPEN, WHAT_READ, WHAT_SUBMIT, call,
 };
 
 /// `AT_SYMLINK_NOFOLLOW`.
@@ -44,6 +44,15 @@ const fn path(number: u32, what: u32, fd: u8, path: u8, flags: (u32, u16)) -> Ro
         path,
         flags: flags.0 as u8,
         flags_value: flags.1,
+        ..NOTHING
+    };
+    (number, call, None)
+}
+
+/// Reads that are handed over, from the third argument on.
+const fn submit(number: u32) -> Row {
+    let call = call {
+        what: WHAT_SUBMIT as u8,
         ..NOTHING
     };
     (number, call, None)
@@ -112,6 +121,7 @@ fn common() -> Vec<Row> {
         ),
         path(number(libc::SYS_readlinkat), WHAT_LOOK, 0, 1, FOLLOWS_NOT),
         list(number(libc::SYS_getdents64)),
+        submit(number(libc::SYS_io_submit)),
     ]
 }
 

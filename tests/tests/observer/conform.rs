@@ -84,6 +84,12 @@ pub const EBPF: &[Test] = &[
         uring,
     ),
     (
+        "ebpf_sees_reads_by_libaio_s_call_byte_by_byte",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        submit,
+    ),
+    (
         "ebpf_sees_reads_by_liburing_and_of_registered_files",
         ALL,
         &[Need::Ebpf, Need::Command("cc")],
@@ -277,6 +283,25 @@ fn uring() {
     let output = record(&stage, "ebpf", &["./uring", data.to_str().expect("text")]);
     if output.status.code() == Some(99) {
         eprintln!("skipped: io_uring is not to be had: {}", said(&output));
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let reads = [
+        (Pread, 12288, 100),
+        (Pread, 0, 4096),
+        (Pread, 5000, 4100),
+        (Pread, 19000, 1000),
+    ];
+    assert_eq!(reads_of(&stage, &data), reads);
+}
+
+fn submit() {
+    let stage = Stage::new();
+    assert!(built(&stage, "submit", BUILDS[0]));
+    let data = stage.data();
+    let output = record(&stage, "ebpf", &["./submit", data.to_str().expect("text")]);
+    if output.status.code() == Some(99) {
+        eprintln!("skipped: io_submit is not to be had: {}", said(&output));
         return;
     }
     assert!(output.status.success(), "{output:?}");

@@ -6,7 +6,7 @@
 #ifndef FOREREAD_CALLS_H
 #define FOREREAD_CALLS_H
 
-#include "names.h"
+#include "aio.h"
 
 /* thread_info.status: in a system call of a 32-bit program. */
 #define TS_COMPAT 2
@@ -200,6 +200,8 @@ int call_ends(struct bpf_raw_tracepoint_args *ctx)
 		return read_ends(thread, got);
 	if (what == WHAT_OPEN)
 		return open_ends(thread, got);
+	if (what == WHAT_SUBMIT)
+		return submit_ends(thread, got);
 	if (what == WHAT_LOOK) {
 		if (got < 0 || !put_given(thread))
 			return 0;

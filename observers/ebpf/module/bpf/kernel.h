@@ -39,6 +39,26 @@ struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
 
+/* Of include/uapi/linux/aio_abi.h, on a machine whose lower bytes come first, and of uio.h: laid out as there. */
+enum {
+	IOCB_CMD_PREAD = 0,
+	IOCB_CMD_PREADV = 7,
+};
+struct iocb {
+	__u64 aio_data;
+	__u32 aio_key, aio_rw_flags;
+	__u16 aio_lio_opcode;
+	__s16 aio_reqprio;
+	__u32 aio_fildes;
+	__u64 aio_buf, aio_nbytes;
+	__s64 aio_offset;
+	__u64 aio_reserved2;
+	__u32 aio_flags, aio_resfd;
+};
+struct iovec {
+	__u64 iov_base, iov_len;
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct qstr {
@@ -79,6 +99,7 @@ struct path {
 
 struct inode {
 	unsigned short i_mode;
+	long long i_size;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_generation;
@@ -191,6 +212,11 @@ struct pt_regs {
 
 enum pageflags {
 	PG_head = 6,
+};
+
+/* Which functions of the kernel programs may call. */
+enum bpf_func_id {
+	BPF_FUNC_loop = 181,
 };
 
 #pragma clang attribute pop

@@ -10,6 +10,7 @@
  *   thread.h     what is kept, and how an event is sent
  *   names.h      what files are called
  *   calls.h      system calls
+ *   aio.h        reads by io_submit
  *   mapped.h     touches of mapped pages
  *   uring.h      reads by io_uring
  *   processes.h  the process tree

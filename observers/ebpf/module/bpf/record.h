@@ -28,6 +28,8 @@ enum what {
 	WHAT_READ = 8,
 	/* A page of a mapped file was touched that was not in the process's page table. */
 	WHAT_FAULT = 9,
+	/* Of a system call: it hands over reads that may end later. It is reported as those. */
+	WHAT_SUBMIT = 10,
 };
 
 /* What may lose events, each with a count of its own. */

@@ -9,6 +9,7 @@ pub const WHAT_LOOK: what = 6;
 pub const WHAT_LIST: what = 7;
 pub const WHAT_READ: what = 8;
 pub const WHAT_FAULT: what = 9;
+pub const WHAT_SUBMIT: what = 10;
 pub type what = ::std::os::raw::c_uint;
 pub const PROBE_PROCESSES: probe = 0;
 pub const PROBE_FILES: probe = 1;

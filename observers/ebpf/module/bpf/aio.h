@@ -1,0 +1,85 @@
+/*
+ * Reads by io_submit, which libaio calls: from the requests that the program has handed over, as the call ends.
+ *
+ * A read through the page cache is over by then. One that bypasses it may not be: it counts as if it gets all that it asks for.
+ */
+#ifndef FOREREAD_AIO_H
+#define FOREREAD_AIO_H
+
+#include "names.h"
+
+/* Requests of one call that are looked at, and parts of a vector. */
+enum { AIO_MOST = 1024, AIO_PARTS = 8 };
+
+struct submission {
+	struct thread *thread;
+	/* Requests that the kernel has taken, and the time of each in ns. */
+	__u64 taken, each;
+};
+
+/* The bytes that a request asks for. */
+static __always_inline __u64 bytes_of(struct iocb *request)
+{
+	__u64 bytes = 0;
+
+	if (request->aio_lio_opcode == IOCB_CMD_PREAD)
+		return request->aio_nbytes;
+	for (__u32 part = 0; part < AIO_PARTS && part < request->aio_nbytes; part++) {
+		struct iovec vector;
+
+		if (bpf_probe_read_user(&vector, sizeof vector, (void *)(request->aio_buf + part * sizeof vector)))
+			break;
+		bytes += vector.iov_len;
+	}
+	return bytes;
+}
+
+static long request_submitted(__u64 number, struct submission *submission)
+{
+	struct thread *thread = submission->thread;
+	struct record event;
+	struct iocb request;
+	__u64 at = 0, size, bytes;
+	struct file *file;
+
+	if (number >= submission->taken)
+		return 1;
+	if (bpf_probe_read_user(&at, sizeof at, (void *)(thread->args[2] + number * sizeof at)))
+		return 1;
+	if (bpf_probe_read_user(&request, sizeof request, (void *)at))
+		return 0;
+	if (request.aio_lio_opcode != IOCB_CMD_PREAD && request.aio_lio_opcode != IOCB_CMD_PREADV)
+		return 0;
+	file = file_at(request.aio_fildes);
+	if (!file || type_of(BPF_CORE_READ(file, f_inode)) != NAMED_REGULAR)
+		return 0;
+	size = BPF_CORE_READ(file, f_inode, i_size);
+	bytes = bytes_of(&request);
+	if (request.aio_offset >= size || !bytes)
+		return 0;
+	if (bytes > size - request.aio_offset)
+		bytes = size - request.aio_offset;
+	fill(&event, WHAT_READ, thread->number, thread->start + number * submission->each);
+	event.took = submission->each;
+	event.handle = handle_of(thread, file);
+	event.offset = request.aio_offset;
+	event.len = bytes;
+	if (event.handle)
+		send(&event, sizeof event, PROBE_READS);
+	return 0;
+}
+
+static __always_inline int submit_ends(struct thread *thread, long taken)
+{
+	struct submission submission = {.thread = thread};
+
+	/* Before Linux 5.17 there is no such loop, and these reads are not seen. */
+	if (taken <= 0 || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		return 0;
+	submission.taken = taken;
+	submission.each = (bpf_ktime_get_ns() - thread->start) / submission.taken;
+	bpf_loop(AIO_MOST, request_submitted, &submission, 0);
+	return 0;
+}
+
+#endif
