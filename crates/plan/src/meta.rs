@@ -107,6 +107,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether it tells, without any file in the record, who has to observe the next run.
+    pub fn tells_who_observes(&self) -> bool {
+        self.unseen_bytes.is_some() || self.by_kernel
+    }
+
     /// Whether at least half of what the device gave came by reads that were not observed, though the kernel could observe more.
     pub fn is_half_unseen(&self) -> bool {
         let unseen = self.unseen_bytes.unwrap_or(0);

@@ -114,9 +114,9 @@ impl Outline {
         &self.meta.identity
     }
 
-    /// Whether it has no files.
+    /// Whether it tells nothing of the program.
     pub fn is_empty(&self) -> bool {
-        self.summary.files == 0
+        self.summary.files == 0 && !self.summary.tells_who_observes()
     }
 
     /// The sample of the record's plan.
@@ -204,11 +204,14 @@ impl Record {
         }
     }
 
-    /// Whether it has no files.
+    /// Whether it tells nothing of the program.
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Outlined(outline) => outline.summary.files == 0,
-            Self::Whole(reader) => reader.files().is_empty(),
+            Self::Outlined(outline) => outline.is_empty(),
+            Self::Whole(reader) => {
+                let tells = reader.summary().is_some_and(Summary::tells_who_observes);
+                reader.files().is_empty() && !tells
+            }
         }
     }
 
