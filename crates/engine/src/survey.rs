@@ -199,7 +199,7 @@ impl Sampled {
     }
 }
 
-/// A survey of several plans, one after the other: each is looked at no further than until it is known to be cold. To look at
+/// A survey of several plans, one after the other, no further than until one is known to be cold. To look at
 /// what is, or to read a record that is, takes as long as the device does.
 ///
 /// Data flow: [`Survey::step`] says what to ask → the backend → [`Survey::answered`].
@@ -261,10 +261,11 @@ impl Survey {
         self.all_hot
     }
 
-    /// The survey of the other plans, if there are more.
+    /// The survey of the other plans, if there are more and none is known to be cold: that decides. So no answer about a plan that was
+    /// given up comes to be taken for one about the next.
     pub(crate) fn next(&mut self) -> Option<Self> {
         self.strands.pop_front();
-        (!self.strands.is_empty()).then(|| Self {
+        (self.all_hot && !self.strands.is_empty()).then(|| Self {
             strands: std::mem::take(&mut self.strands),
             sampling: None,
             ..*self
@@ -397,6 +398,28 @@ mod tests {
         let mut step = |now, is_held_up| survey.step(&mut One, now, || is_held_up);
         assert!(matches!(step(0, false), Told::Ask { .. }));
         assert!(matches!(step(STARVED, false), Told::Cold));
+    }
+
+    #[test]
+    fn a_cold_plan_ends_the_survey_and_a_hot_one_does_not() {
+        let mut survey = Survey::new(0..2, 0).unwrap();
+        assert!(matches!(
+            survey.step(&mut One, 0, || false),
+            Told::Ask { .. }
+        ));
+        survey.answered(1, Some(1), 1);
+        assert!(matches!(survey.step(&mut One, 1, || false), Told::Hot));
+        assert_eq!(survey.next().unwrap().strand(), 1);
+        let mut survey = Survey::new(0..2, 0).unwrap();
+        assert!(matches!(
+            survey.step(&mut One, 0, || false),
+            Told::Ask { .. }
+        ));
+        assert!(matches!(
+            survey.step(&mut One, STARVED, || false),
+            Told::Cold
+        ));
+        assert!(survey.next().is_none(), "an answer may still come");
     }
 
     fn reads(pages: impl IntoIterator<Item = u64>) -> Vec<Expected> {
