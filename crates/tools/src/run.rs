@@ -62,7 +62,7 @@ pub(crate) struct Run {
     observed: Observed,
     /// Record a keyed hash in place of each argument
     ///
-    /// A record holds the command line, including any password in it. With this option, or FOREREAD_REDACT=1 in the
+    /// A record holds the command line, including passwords in it. With this option, or FOREREAD_REDACT=1 in the
     /// environment, each argument is replaced by a keyed hash; the command is still recognised. Names of files that the
     /// program reads are kept. Earlier records are not changed; foreread forget deletes them.
     #[arg(long)]
