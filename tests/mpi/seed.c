@@ -41,6 +41,15 @@ static uint64_t version(const struct stat *status) {
 
 static int is(const char *word) { return strstr(how, word) != NULL; }
 
+/* Whether the file has been in its state for longer than time stamps are coarse. */
+static int is_settled(void) {
+    struct stat status;
+    struct timespec now;
+    fstat(file, &status);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - status.st_ctim.tv_nsec > 20000000;
+}
+
 /* Marks all parts of a slot as being filled, if none is there or on its way. */
 static int claim(uint32_t number) {
     struct segment_slot *slot = &segment.slots[number];
@@ -145,7 +154,7 @@ int main(int argc, char **argv) {
     }
     int ended;
     while (waitpid(program, &ended, is("kept") || is("waited") ? WNOHANG : 0) == 0) {
-        for (uint32_t number = 0; number < SLOTS; number++)
+        for (uint32_t number = 0; number < SLOTS && is_settled(); number++)
             if ((is("waited") && atomic_load(&segment.slots[number].waiters) > 0) ||
                 (is("kept") && atomic_load(&segment.slots[number].ino) != 0 && claim(number))) {
                 if (is("slow"))

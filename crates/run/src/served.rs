@@ -19,8 +19,8 @@ use foreread_ring::Advice;
 use foreread_sources::Nature;
 use foreread_store::Found;
 use foreread_sys::device::Device;
-use foreread_sys::mounts::Mount;
 use foreread_sys::memory;
+use foreread_sys::mounts::Mount;
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};

@@ -30,10 +30,18 @@ pub fn file(path: &Path, text: &str) -> io::Result<()> {
     let mut new = tempfile::Builder::new();
     let mut new = new
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .map_err(plain)?;
     new.write_all(text.as_bytes())?;
     new.persist(path).map_err(|failed| failed.error)?;
     Ok(())
+}
+
+/// The system's own error, without the name that the new file would have had.
+fn plain(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(std::error::Error::source);
+    let code = source.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]

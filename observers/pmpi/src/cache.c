@@ -87,7 +87,7 @@ void foreread_cache_opening(void) {
                               memory_order_release);
 }
 
-/* Makes a file's pages of any other state than this one void in all segments of this host: they only take room. */
+/* Makes a file's pages of any other state than this one void in all segments of this host; pages of no state are all of them. */
 static void void_file(uint64_t dev, uint64_t ino, uint64_t version) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++) {
@@ -121,9 +121,11 @@ static bool look(struct cached *file) {
     uint64_t version;
     if (!state_of(AT_FDCWD, file->path, AT_STATX_FORCE_SYNC, &file->dev, &file->ino, &version))
         return false;
-    atomic_store_explicit(&file->version, version, memory_order_relaxed);
+    uint64_t last = atomic_exchange_explicit(&file->version, version, memory_order_relaxed);
+    /* A long write has its time when it begins. A page that was filled meanwhile is in the new state, and may be older than the write. */
+    bool is_suspect = last != 0 && last != version;
     if (foreread_cache_holds())
-        void_file(file->dev, file->ino, version);
+        void_file(file->dev, file->ino, is_suspect ? 0 : version);
     return true;
 }
 

@@ -35,7 +35,7 @@ struct Path(UnsafeCell<[u8; LONGEST]>);
 unsafe impl Sync for Path {}
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
-pub const ROOM: usize = 1024;
+const ROOM: usize = 1024;
 /// So many variables of that copy are looked at, and so many at a time.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
@@ -142,34 +142,14 @@ fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
 }
 
 /// Whether the library was in the environment when the program began, and the kernel may be asked what becomes of it.
-pub fn is_noted() -> bool {
+fn is_noted() -> bool {
     LEN.load(Ordering::Relaxed) != 0
-}
-
-/// Where the program has its environment now.
-pub fn environment() -> *const *const c_char {
-    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
-    unsafe { environ }.cast()
-}
-
-/// Whether a string is the variable.
-pub fn is_preload(allowed: Allowed, string: usize) -> bool {
-    let mut name = [0_u8; VARIABLE.len()];
-    sys::peek(allowed, string, &mut name) == name.len() && name == VARIABLE
-}
-
-/// The variable at this place, without this library; its length with its end, and `None` if the library is not in it.
-pub fn without_library(allowed: Allowed, string: usize, room: &mut [u8; ROOM]) -> Option<usize> {
-    // SAFETY: as long as it is told to be, it is written no more.
-    let all = unsafe { &*PATH.0.get() };
-    let path = all.get(..LEN.load(Ordering::Acquire))?;
-    let got = sys::peek(allowed, string, room);
-    take_out(room.get_mut(..got)?, path)
 }
 
 /// The same in the list that the program has its environment in now.
 fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
-    let list = environment() as usize;
+    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    let list = unsafe { environ } as usize;
     let mut seen = 0;
     while seen < MOST {
         let mut strings = [0_usize; AT_A_TIME];
@@ -177,7 +157,8 @@ fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
         let some = strings.get(..got).unwrap_or(&[]);
         let ends = some.iter().position(|&string| string == 0);
         for &string in some.iter().take(ends.unwrap_or(got)) {
-            if !is_preload(allowed, string) {
+            let mut name = [0_u8; VARIABLE.len()];
+            if sys::peek(allowed, string, &mut name) < name.len() || name != VARIABLE {
                 continue;
             }
             let mut room = [0_u8; ROOM];

@@ -307,34 +307,6 @@ pub fn peek<T: Copy>(allowed: Allowed, from: usize, into: &mut [T]) -> usize {
     unsafe { between(allowed, libc::SYS_process_vm_readv, here, from, len) }
 }
 
-/// Copies the beginnings of strings, whatever is at these addresses; of how many, up to the first that could not be read.
-pub fn peek_heads<const LEN: usize, const MOST: usize>(
-    allowed: Allowed,
-    from: &[usize],
-    into: &mut [[u8; LEN]; MOST],
-) -> usize {
-    let part = |at: usize, len: usize| libc::iovec {
-        iov_base: at as *mut c_void,
-        iov_len: len,
-    };
-    let mut there = [part(0, 0); MOST];
-    for (place, &at) in there.iter_mut().zip(from) {
-        *place = part(at, LEN);
-    }
-    let here = part(into.as_mut_ptr() as usize, size_of_val(into));
-    let args = [
-        getpid(allowed) as usize,
-        &raw const here as usize,
-        1,
-        there.as_ptr() as usize,
-        from.len().min(MOST),
-        0,
-    ];
-    // SAFETY: `here` is `into`, which is writable; where nothing is `there`, that is an error.
-    let got = usize::try_from(unsafe { call(libc::SYS_process_vm_readv, args) }).unwrap_or(0);
-    got / LEN
-}
-
 /// Copies to memory of the program's, as far as it is there and can be written to.
 pub fn poke(allowed: Allowed, to: usize, from: &[u8]) {
     let here = from.as_ptr() as usize;

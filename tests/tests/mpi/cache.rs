@@ -54,13 +54,14 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "whatever_call_changes_a_file_all_ranks_read_what_it_holds",
-        QUICK,
+        QUICK.alone(),
         Needs::C,
         |mpi| changed(mpi, "whole,kept", 10),
     ),
     (
         "whatever_call_changes_a_file_all_ranks_read_what_it_holds_a_hundred_times_each",
-        ALL,
+        // Thousands of barriers, at each of which the ranks wait for one another's turn on the processors.
+        ALL.alone(),
         Needs::C,
         |mpi| changed(mpi, "parts,kept", 100),
     ),

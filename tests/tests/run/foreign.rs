@@ -55,12 +55,6 @@ pub const TESTS: &[Test] = &[
         restricted,
     ),
     (
-        "loaders_that_are_asked_what_they_load_tell_of_what_the_program_loads",
-        QUICK,
-        &[],
-        traced,
-    ),
-    (
         "a_program_under_a_filter_from_its_start_runs_as_ever_and_it_is_said",
         QUICK,
         &[],
@@ -240,55 +234,6 @@ fn new_root() {
             &["unshare", namespaces, "sh", "-c", script],
         );
     }
-}
-
-/// What loaders tell of libraries is told to whoever asked for it, packaging scripts among them.
-fn traced() {
-    let lab = Lab::new();
-    let spawned = "import os
-def start(**more):
-    os.waitpid(os.posix_spawn('/bin/true', ['true'], {**os.environ, **more}), 0)
-start(LD_TRACE_LOADED_OBJECTS='1')
-start(LD_DEBUG='statistics')
-os.environ['LD_TRACE_LOADED_OBJECTS'] = ''
-os.execvp('true', ['true'])";
-    for command in [
-        &["ldd", "/bin/true"][..],
-        &["env", "LD_TRACE_LOADED_OBJECTS=1", "true"],
-        &[
-            "sh",
-            "-c",
-            "LD_TRACE_LOADED_OBJECTS= /bin/true; ldd /bin/cat; exec ldd /bin/sh",
-        ],
-        &[
-            "sh",
-            "-c",
-            "LD_DEBUG=files /bin/true 2>&1 | sed -n 's/.*file=\\([^ ]*\\).*/\\1/p'",
-        ],
-        &["python3", "-c", spawned],
-    ] {
-        // Addresses differ from run to run, as do process numbers and times.
-        let told = |output: &Output| {
-            let (code, out, err) = shown(output);
-            let word = |word: &str| !word.contains(|one: char| one.is_ascii_digit());
-            let words = |text: &str| -> Vec<String> {
-                let lines = text.lines().filter(|line| !line.contains("cycles"));
-                let words = lines.flat_map(|line| line.split_whitespace().filter(|one| word(one)));
-                words.map(str::to_owned).collect()
-            };
-            (code, words(&out), words(&err))
-        };
-        let plain = told(&lab.plain(command));
-        for _ in 0..2 {
-            let got = lab.foreread(&[&["run", "--quiet", "--"], command].concat());
-            assert_eq!(told(&got), plain, "{command:?}");
-        }
-    }
-    // The environment of others stays as it is.
-    let preloaded =
-        "LD_TRACE_LOADED_OBJECTS=1 /bin/true >traced; env | grep -c libforeread_preload";
-    let output = lab.foreread(&["run", "--quiet", "--", "sh", "-c", preloaded]);
-    assert_eq!(text(&output.stdout), "1\n", "{output:?}");
 }
 
 fn restricted() {
