@@ -33,7 +33,7 @@ impl<B: Backend> Engine<B> {
             table: &mut self.table,
             backend: &mut self.backend,
         };
-        self.scheduler.placed(file, &mut site);
+        self.scheduler.place_anew(file, &mut site);
     }
 
     /// Something has happened in the program.

@@ -21,6 +21,11 @@ impl Scheduler {
         if let Some(device) = devices.device(file) {
             self.reconsider(device, devices);
         }
+        self.place_anew(file, devices);
+    }
+
+    /// What was known of where a file lies is void: entries that wait for it have that asked again.
+    pub fn place_anew(&mut self, file: FileId, devices: &mut impl Devices) {
         for at in 0..self.plans.len() {
             let placed = self.plans[at].unplaced.remove(&file);
             for ordinal in placed.unwrap_or_default() {
