@@ -84,11 +84,11 @@ impl Account {
             };
             share("accuracy", accuracy, of);
             let coverage = ledger.coverage(self.device_bytes);
-            share(
-                "coverage",
-                coverage,
-                "of what the device gave was fetched ahead",
-            );
+            let of = match ledger.unknown {
+                0 => "of what the device gave was fetched ahead",
+                _ => "of what the device gave was fetched ahead, at least",
+            };
+            share("coverage", coverage, of);
             let timeliness = ledger.timeliness();
             let of = "of what was read of that was there in time";
             share("timeliness", timeliness, of);
