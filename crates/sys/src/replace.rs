@@ -31,17 +31,17 @@ pub fn file(path: &Path, text: &str) -> io::Result<()> {
     let mut new = new
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(plain)?;
-    new.write_all(text.as_bytes())?;
-    new.persist(path).map_err(|failed| failed.error)?;
+        .map_err(nameless)?;
+    new.write_all(text.as_bytes()).map_err(nameless)?;
+    new.persist(path).map_err(|failed| nameless(failed.error))?;
     Ok(())
 }
 
-/// The system's own error, without the name that the new file would have had.
-fn plain(error: io::Error) -> io::Error {
-    let source = error.get_ref().and_then(std::error::Error::source);
-    let code = source.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
-    code.map_or(error, io::Error::from_raw_os_error)
+/// The error without the name of the new file, which means nothing to anybody.
+fn nameless(why: io::Error) -> io::Error {
+    let inner = why.get_ref().and_then(|named| named.source());
+    let number = inner.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
+    number.map_or(why, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]
@@ -61,8 +61,8 @@ mod tests {
         let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode();
         assert_eq!(mode(&path), mode(&new));
         let missing = folder.path().join("none/file");
-        let why = file(&missing, "x").expect_err("no folder").kind();
-        assert_eq!(why, io::ErrorKind::NotFound);
+        let why = file(&missing, "x").expect_err("no folder");
+        assert_eq!(why.raw_os_error(), Some(libc::ENOENT), "{why}");
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
         std::fs::create_dir(folder.path().join("taken")).expect("a folder");
