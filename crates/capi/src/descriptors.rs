@@ -177,7 +177,7 @@ impl Descriptor {
             _ if !agreed => restore(fd),
             Advice::Random => change(fd, QUIET, libc::POSIX_FADV_RANDOM),
             Advice::Sequential => change(fd, LONG, libc::POSIX_FADV_SEQUENTIAL),
-            Advice::Normal => restore(fd),
+            Advice::Normal | Advice::Dropped => restore(fd),
         }
     }
 

@@ -41,6 +41,9 @@ pub enum Advice {
     Sequential,
     /// In an order that the kernel's read-ahead cannot serve, and would only fetch too much for.
     Random,
+    /// By a program that drops its pages from memory, or reads only what is there: it decides by what it finds there, and so nothing is
+    /// fetched.
+    Dropped,
 }
 
 impl FileMeta {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use foreread_plan::format::{Ending, Outline, Reader, Record};
-use foreread_plan::{FileId, FileMeta};
+use foreread_plan::{Advice, FileId, FileMeta};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
@@ -66,7 +66,7 @@ pub(super) struct Recorded {
 #[derive(Default)]
 struct Whole {
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Those that are not followed: the recorded run wrote them itself, or they are of another command.
+    /// Those that are not followed: the recorded run wrote them itself or dropped their pages, or they are of another command.
     skipped: FxHashSet<FileId>,
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
@@ -82,7 +82,9 @@ impl Whole {
     fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
         let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
         first.reserve(files.len());
-        let is_skipped = |id: &FileId, meta: &FileMeta| meta.written || foreign.contains(id);
+        let is_skipped = |id: &FileId, meta: &FileMeta| {
+            meta.written || meta.advice == Advice::Dropped || foreign.contains(id)
+        };
         let skipped = files.iter().filter(|(id, meta)| is_skipped(id, meta));
         let skipped: FxHashSet<_> = skipped.map(|(&id, _)| id).collect();
         // A name that is followed stands for the file, whichever comes first.

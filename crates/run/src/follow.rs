@@ -263,7 +263,7 @@ pub(super) fn advice(recorded: &Recorded) -> impl Iterator<Item = (&Path, Advice
         let advice = match meta.advice {
             plan::Advice::Random => Advice::Random,
             plan::Advice::Sequential if has_room(meta.dev) => Advice::Sequential,
-            plan::Advice::Sequential | plan::Advice::Normal => return None,
+            _ => return None,
         };
         Some((meta.path.as_path(), advice))
     })

@@ -144,7 +144,7 @@ pub(super) struct Served {
     trouble: Trouble,
     /// The record's files that were seen to be other than it has them.
     overtaken: FxHashSet<FileId>,
-    /// Files that this run has written itself.
+    /// Files that this run has written itself, or drops from memory: what is read of them is nobody's concern.
     written: FxHashSet<FileId>,
 }
 
@@ -212,7 +212,8 @@ impl Served {
 impl Sink for Served {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
         self.named(id, meta);
-        if meta.written {
+        let is_dropped = |known: &FileMeta| known.advice == foreread_plan::Advice::Dropped;
+        if meta.written || self.recorded.get(id).is_some_and(is_dropped) {
             self.written.insert(id);
         }
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Phase, Report, StrandReport};
-use foreread_plan::{FileId, PAGE, Rank, Summary};
+use foreread_plan::{Advice, FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
 use foreread_sys::replace;
@@ -63,6 +63,8 @@ pub(super) struct Account {
     pub(super) followed: Option<Found>,
     /// The foot of the record followed.
     pub(super) baseline: Option<Summary>,
+    /// Bytes of its files that are not fetched, because the program drops them from memory itself.
+    dropped: u64,
     report: Option<Report>,
     /// Sentences on files that differ from the record or are gone.
     files: Vec<String>,
@@ -110,6 +112,7 @@ impl Account {
             remarks: Vec::new(),
             followed: None,
             baseline: None,
+            dropped: 0,
             report: None,
             files: Vec::new(),
             wall_ns: 0,
@@ -184,6 +187,15 @@ impl Account {
     }
 
     pub(super) fn followed_to(&mut self, report: Report, files: &Recorded) {
+        let dropped = files.at_hand();
+        let dropped = dropped.filter(|meta| meta.advice == Advice::Dropped);
+        self.dropped = dropped.map(|meta| meta.size).sum();
+        if self.dropped > 0 {
+            self.remark(format!(
+                "{} left alone, which the program drops from memory itself",
+                bytes(self.dropped)
+            ));
+        }
         // Those of the record: that a program has deleted a file of its own is nothing to tell.
         let name = |id: FileId| {
             let meta = files.get(id)?;
@@ -269,7 +281,8 @@ impl Account {
         let before = report.ledger.missed - report.missed_hot;
         // What was guessed and fetched for the program is from elsewhere, too.
         let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
-        let elsewhere = fetched.saturating_sub(before).saturating_sub(untold);
+        let elsewhere = fetched.saturating_sub(before);
+        let elsewhere = elsewhere.saturating_sub(untold + self.dropped);
         if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
             return false;
         }

@@ -12,7 +12,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Rank, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Kind, Rank, Sequence, ThreadId, ThreadMeta,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::files::Files;
@@ -243,6 +245,11 @@ impl Watch {
                 let sequence = Sequence { first, more };
                 sink.accesses(sequence);
             }
+            What::Dropped { handle } => {
+                if let Some((file, _)) = self.file_of(handle) {
+                    self.drop(file, sink);
+                }
+            }
             What::Named {
                 path,
                 kind,
@@ -403,6 +410,15 @@ impl Watch {
     }
 
     /// A file was read up to `end`, and was not known to be as long.
+    /// What the program does depends on what is in memory of a file.
+    fn drop(&mut self, file: FileId, sink: &mut impl Sink) {
+        let meta = self.places.files.met_mut(file);
+        if meta.advice != Advice::Dropped {
+            meta.advice = Advice::Dropped;
+            sink.file(file, meta);
+        }
+    }
+
     fn grow(&mut self, file: FileId, end: u64, sink: &mut impl Sink) {
         // One that has another name by now is as long as was read of it, at least.
         let path = &self.files().met(file).path;

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
 use crate::sys::{self, Allowed};
-use crate::{paths, report, seats, threads};
+use crate::{paths, report, seats, threads, watch};
 
 /// How many descriptors are watched: as many as the process may open when it begins, within these bounds. A program that
 /// raises its limit later has a table of the lower one's size at least.
@@ -277,6 +277,9 @@ pub fn advise_sequential(fd: c_int) {
 
 /// The program has told the kernel itself how it reads a file: that stands, and is never taken back.
 pub fn advised(fd: c_int, advice: c_int) {
+    if matches!(advice, libc::POSIX_FADV_DONTNEED | libc::POSIX_FADV_NOREUSE) {
+        watch::dropped(fd);
+    }
     let is_of_order = matches!(
         advice,
         libc::POSIX_FADV_NORMAL | libc::POSIX_FADV_RANDOM | libc::POSIX_FADV_SEQUENTIAL

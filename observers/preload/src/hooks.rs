@@ -155,8 +155,8 @@ reads! {
     fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t = |call| watch::at_cursor(kind::READV, fd, call);
     fn preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
     fn preadv64(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
-    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
-    fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| watch::at(kind::PREADV, fd, call, given(offset));
+    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| reading_with(fd, flags, || watch::at(kind::PREADV, fd, call, given(offset)));
+    fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t = |call| reading_with(fd, flags, || watch::at(kind::PREADV, fd, call, given(offset)));
     fn sendfile(to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t = |call| watch::at_pointer(kind::SENDFILE, from, offset, call);
     fn sendfile64(to: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t = |call| watch::at_pointer(kind::SENDFILE, from, offset, call);
     fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t = |call| watch::at_pointer(kind::COPY_FILE_RANGE, from, from_at, call);
@@ -255,6 +255,15 @@ fn controlling(fd: c_int, command: c_int, argument: usize, call: impl FnOnce() -
         }
         _ => call(),
     }
+}
+
+/// A read with flags, by one of which it takes only what is in memory.
+fn reading_with(fd: c_int, flags: c_int, read: impl FnOnce() -> ssize_t) -> ssize_t {
+    let got = read();
+    if flags & libc::RWF_NOWAIT != 0 {
+        watch::dropped(fd);
+    }
+    got
 }
 
 fn advising(fd: c_int, advice: c_int, call: impl FnOnce() -> c_int) -> c_int {

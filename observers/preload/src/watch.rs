@@ -121,6 +121,26 @@ pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): 
     }
 }
 
+/// The program decides by what is in memory of a file, or about that.
+#[cold]
+pub fn dropped(fd: c_int) {
+    let Some(area) = report::area().filter(|_| report::at_home()) else {
+        return;
+    };
+    let now = report::stamp();
+    if let Some(entry) = files::tracked(area, fd) {
+        let read = Read {
+            inst: entry.inst(),
+            kind: kind::DROPPED,
+            start: Start::At(now),
+            ended: Some(now),
+            offset: 0,
+            len: 1,
+        };
+        report::emit_read(area, &read);
+    }
+}
+
 /// A call that takes a pointer to its source's offset, or null for the cursor: the kernel
 /// has advanced what it points to by what was read.
 #[inline(always)]

@@ -82,6 +82,8 @@ pub mod kind {
     pub const MPI_READ: u8 = 13;
     /// A write through MPI-IO.
     pub const MPI_WRITE: u8 = 14;
+    /// No access: the program drops pages of the file from memory, or asks which are there.
+    pub const DROPPED: u8 = 255;
 }
 
 /// Flag of an open: opened for writing.

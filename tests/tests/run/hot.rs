@@ -2,14 +2,22 @@
 
 use foreread_tests::{Lab, Need, check, finish, start};
 
-use foreread_tests::suite::{ALL, Test};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
-pub const TESTS: &[Test] = &[(
-    "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
-    ALL.alone(),
-    &[Need::Command("strace"), Need::Command("find")],
-    large,
-)];
+pub const TESTS: &[Test] = &[
+    (
+        "files_that_a_program_drops_from_memory_itself_are_left_alone",
+        QUICK,
+        &[Need::Command("python3")],
+        dropped,
+    ),
+    (
+        "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
+        ALL.alone(),
+        &[Need::Command("strace"), Need::Command("find")],
+        large,
+    ),
+];
 
 /// Calls that name a file, by a program and all it starts.
 fn calls(lab: &Lab, command: &std::process::Command) -> usize {
@@ -52,4 +60,46 @@ fn large() {
     let (few, many) = (added(50), added(6000));
     // A sample is of 64 at most, and each takes some calls; how it is shared among threads differs from run to run.
     check!(many < few + 300, "{many} calls, and {few} for few files");
+}
+
+/// Reads files backward, and drops each from memory, as programs do that are to leave no traces there (nocache, backups), or asks what
+/// is there.
+const DROPS: &str = "import os, sys
+for n in range(8):
+    file = os.open(f'many/{n}', os.O_RDONLY)
+    for offset in range((2 << 20) - 65536, -1, -65536):
+        os.pread(file, 16384, offset)
+    if sys.argv[1] == 'advice':
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    else:
+        try:
+            os.preadv(file, [bytearray(10)], 0, os.RWF_NOWAIT)
+        except OSError:
+            pass
+    os.close(file)
+";
+
+fn dropped() {
+    let lab = Lab::new();
+    lab.write("drops.py", DROPS);
+    std::fs::create_dir(lab.path("many")).expect("a folder");
+    let names: Vec<String> = (0..8).map(|n| format!("many/{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.iter().for_each(|name| {
+        lab.data(name, 2);
+    });
+    for how in ["advice", "nowait"] {
+        lab.foreread(&["forget", "--all"]);
+        let command = ["python3", "drops.py", how];
+        lab.cold(&names);
+        let first = lab.run(&command);
+        first.check_mode("recorded");
+        for _ in 0..2 {
+            lab.cold(&names);
+            let outcome = lab.run(&command);
+            assert!(outcome.output.status.success(), "{outcome:?}");
+            // What is read of them is 4 MiB.
+            assert!(outcome.bytes("issued") < 1 << 20, "{outcome:?}");
+        }
+    }
 }

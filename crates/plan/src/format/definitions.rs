@@ -23,6 +23,7 @@ const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
 const WRITTEN: u8 = 1;
 const RANDOM: u8 = 2;
 const SEQUENTIAL: u8 = 4;
+const DROPPED: u8 = RANDOM | SEQUENTIAL;
 const DIRECTORY: u8 = 8;
 
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
@@ -226,6 +227,7 @@ impl RowEncoder {
             Advice::Normal => 0,
             Advice::Random => RANDOM,
             Advice::Sequential => SEQUENTIAL,
+            Advice::Dropped => DROPPED,
         };
         let mark = |is_so, mark| if is_so { mark } else { 0 };
         self.bytes
@@ -296,6 +298,7 @@ pub(super) fn take_files(rows: &mut RowDecoder<'_>, tables: &mut Tables) -> Resu
             0 => Advice::Normal,
             RANDOM => Advice::Random,
             SEQUENTIAL => Advice::Sequential,
+            DROPPED => Advice::Dropped,
             _ => return Err("a file has unknown marks".into()),
         };
         tables.define_file(FileId(id), meta)?;
@@ -427,7 +430,12 @@ mod tests {
                 size: 1 << n,
                 mtime_ns: -1,
                 written: n % 2 == 0,
-                advice: [Advice::Normal, Advice::Random, Advice::Sequential][n as usize % 3],
+                advice: [
+                    Advice::Normal,
+                    Advice::Random,
+                    Advice::Sequential,
+                    Advice::Dropped,
+                ][n as usize % 4],
                 directory: n % 4 == 1,
             };
             files.file(FileId(n * 1_000), &meta);

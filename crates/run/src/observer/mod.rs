@@ -87,6 +87,8 @@ pub(super) enum What {
         /// How many reads followed it, of the same length and duration.
         more: u16,
     },
+    /// The program drops pages of the file from memory, or asks which are there.
+    Dropped { handle: u32 },
     /// A name was used and no file read by it: an inode was looked at, or the entries of a directory were read.
     Named {
         /// Absolute path, as it was given.

@@ -124,6 +124,9 @@ fn checked(event: RawEvent) -> Option<Event> {
                 truncates: flags & OPEN_TRUNCATED != 0,
             },
         },
+        ring::What::Access { inst, kind, .. } if kind == ring::kind::DROPPED => {
+            What::Dropped { handle: inst }
+        }
         ring::What::Access {
             inst,
             kind,

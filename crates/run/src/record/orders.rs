@@ -61,7 +61,9 @@ impl Order {
 
     pub(super) fn advice(&self) -> Advice {
         let elsewhere = self.reads - self.whole;
-        if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
+        if self.meta.advice == Advice::Dropped {
+            Advice::Dropped
+        } else if self.reads >= ENOUGH_READS && self.onward * SHARE < self.reads {
             Advice::Random
         } else if is_front_to_back(self.bytes, self.reads, elsewhere) {
             Advice::Sequential
