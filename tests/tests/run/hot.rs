@@ -1,6 +1,6 @@
 //! What a run costs where everything is in memory: counted, not timed.
 
-use foreread_tests::{Lab, Need, check, finish, start};
+use foreread_tests::{Lab, Need, check, finish, foreread, start};
 
 use foreread_tests::suite::{ALL, QUICK, Test};
 
@@ -10,6 +10,12 @@ pub const TESTS: &[Test] = &[
         QUICK,
         &[Need::Command("python3")],
         dropped,
+    ),
+    (
+        "a_static_program_whose_files_are_in_memory_is_not_watched_in_the_kernel",
+        QUICK,
+        &[Need::Ebpf, Need::StaticC, Need::Command("strace")],
+        unwatched,
     ),
     (
         "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
@@ -102,4 +108,25 @@ fn dropped() {
             assert!(outcome.bytes("issued") < 1 << 20, "{outcome:?}");
         }
     }
+}
+
+/// To put the observer into the kernel takes a tenth of a second; one run in 16 is watched all the same.
+fn unwatched() {
+    let lab = Lab::new();
+    lab.data("data", 1);
+    lab.program("walker", &["-static"]);
+    lab.write("list", "0 4096\n65536 4096\n");
+    let command = ["./walker", "list", "data"];
+    lab.run(&command);
+    let calls = |_| {
+        let foreread = foreread().display().to_string();
+        let trace = ["strace", "-f", "-e", "trace=bpf", "-o", "trace"];
+        let run = [&foreread, "run", "--quiet", "--"];
+        let output = lab.plain(&[&trace[..], &run, &command].concat());
+        assert!(output.status.success(), "{output:?}");
+        let trace = std::fs::read_to_string(lab.path("trace")).expect("a trace");
+        trace.lines().filter(|line| line.contains("bpf(")).count()
+    };
+    let fewest = (0..4).map(calls).min();
+    assert_eq!(fewest, Some(0));
 }
