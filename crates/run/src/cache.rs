@@ -195,8 +195,8 @@ impl CacheAccount {
         let counts = &self.counts;
         let changed = (counts.changed > 0).then(|| {
             format!(
-                "{} while open: left to the file system until the next sync or open",
-                counted(counts.changed, "file has changed", "files have changed"),
+                "a file changed while it was open {}: it was left to the file system until its next sync or open",
+                counted(counts.changed, "time", "times"),
             )
         });
         let rows = [
@@ -294,7 +294,7 @@ mod tests {
             "{filled}"
         );
         assert!(served.starts_with("3 of 4 reads served"), "{served}");
-        assert!(changed.starts_with("1 file has changed"), "{changed}");
+        assert!(changed.contains("open 1 time:"), "{changed}");
         assert!(unseen.contains("other hosts"), "{unseen}");
         let json = serde_json::to_value(&account).unwrap();
         assert_eq!(json["size"], 4 * PAGE);
