@@ -60,9 +60,7 @@ impl Mount {
 
     /// The mounts of a table.
     pub fn all_in(table: &[u8]) -> impl Iterator<Item = Self> + '_ {
-        table
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| Self::parse(line))
+        table.split(|byte| *byte == b'\n').filter_map(Self::parse)
     }
 
     /// Whether the whole file system is mounted, not a folder of it.
