@@ -13,8 +13,9 @@ use std::ops::Range;
 use foreread_plan::{FileId, PAGE};
 use rustc_hash::FxHashSet;
 
-use crate::fetch::{Difference, State};
+use crate::fetch::State;
 use crate::pages::{Pages, Planned};
+use crate::worker::Difference;
 
 /// Reads by which a plan is judged.
 pub(crate) const WINDOW: u64 = 1000;
@@ -73,6 +74,8 @@ pub struct Names {
 #[derive(Default)]
 pub(crate) struct Seen {
     read: Pages,
+    /// Pages of the last read that were not read before.
+    new: Vec<Range<u64>>,
     waited: Pages,
     named: FxHashSet<FileId>,
     reads: u64,
@@ -105,20 +108,26 @@ impl Seen {
         file: FileId,
         pages: Range<u64>,
         (waited, count): (bool, u64),
-        is_planned: bool,
+        planned: &Planned,
         is_complete: impl FnOnce() -> bool,
     ) -> News {
         let mut news = News::default();
-        let new = self.read.add(file, pages.clone());
-        if new > 0 {
+        let is_planned = planned.all.has_any(file, pages.clone());
+        self.new.clear();
+        self.read.fresh(file, pages.clone(), &mut self.new);
+        if self.new.is_empty() {
+            self.idle += count;
+        } else {
+            if is_planned {
+                let passed = self.new.iter();
+                let passed = passed.map(|new| planned.all.count(file, new.clone()));
+                news.passed = passed.sum();
+            }
             if waited {
                 self.waited.add(file, pages);
             }
-            news.passed = if is_planned { new } else { 0 };
             self.has_strayed |= waited && !is_planned && is_complete();
             self.idle = 0;
-        } else {
-            self.idle += count;
         }
         let foreseen = if is_planned { count } else { 0 };
         self.reads += count;

@@ -30,6 +30,8 @@ pub(crate) struct Backlog {
     /// The number of the first of them.
     first: u64,
     places: BTreeMap<Place, u64>,
+    /// Pages left to the kernel before the wants that were taken, not yet asked for.
+    left: u64,
 }
 
 /// A want that waits.
@@ -147,10 +149,16 @@ impl Backlog {
         })
     }
 
+    /// Pages left to the kernel before the wants that were taken since the last call.
+    pub(crate) fn left(&mut self) -> u64 {
+        std::mem::take(&mut self.left)
+    }
+
     /// Removes a want.
     fn remove(&mut self, number: u64) -> Option<Waiting> {
         let slot = self.wants.get_mut((number - self.first) as usize)?;
         let waiting = slot.take();
+        self.left += waiting.as_ref().map_or(0, |waiting| waiting.want.left);
         while let Some(None) = self.wants.front() {
             self.wants.pop_front();
             self.first += 1;
@@ -255,7 +263,11 @@ impl Group {
             (one, _) => What::Together(one.into_iter().chain(parts).collect()),
         };
         Taken {
-            want: Want { file, what },
+            want: Want {
+                file,
+                what,
+                left: 0,
+            },
             wanted: self.wanted,
             dev: Some(dev),
         }
@@ -299,6 +311,7 @@ mod tests {
             let want = Want {
                 file: FileId(file),
                 what,
+                left: 0,
             };
             backlog.add(want, files);
         }

@@ -15,7 +15,7 @@ use foreread_sys::file::FileFacts;
 use foreread_sys::{file, way};
 
 use crate::Files;
-use crate::fetch::{Difference, difference};
+use crate::worker::{Difference, difference};
 
 /// A gain below this, in ns, is not worth observing the program for: a run that is observed takes 4 ms more than alone, with everything
 /// in memory.
@@ -71,8 +71,8 @@ impl Look {
         self.missing += u64::from(!is_there);
     }
 
-    /// Whether fetching the plan of this run pays.
-    pub fn pays(&self, recorded: &Summary) -> bool {
+    /// Whether fetching the plan of this run pays, on so many processors.
+    pub fn pays(&self, recorded: &Summary, processors: u64) -> bool {
         // A run that waited for nothing does not tell what a cold one waits for.
         let was_cold = recorded
             .device_bytes
@@ -84,7 +84,10 @@ impl Look {
         let idle = recorded
             .cpu_ns
             .map_or(0, |cpu| recorded.wall_ns.saturating_sub(cpu));
-        let waited = recorded.read_ns.max(idle).min(recorded.wall_ns);
+        // A thread that waits while others compute on all processors holds up nothing.
+        let computed = recorded.cpu_ns.map_or(0, |cpu| cpu / processors.max(1));
+        let spare = recorded.wall_ns.saturating_sub(computed);
+        let waited = recorded.read_ns.max(idle).min(spare);
         let gain = u128::from(waited) * u128::from(self.missing) / u128::from(self.looked.max(1));
         gain >= u128::from(WORTH)
     }
@@ -193,9 +196,9 @@ mod tests {
             differences: Vec::new(),
         };
         let waited = recorded(64_000_000, 1 << 30);
-        assert!(!look(0).pays(&waited) && !look(4).pays(&waited));
-        assert!(look(5).pays(&waited) && look(64).pays(&waited));
-        assert!(!look(64).pays(&recorded(4_000_000, 1 << 30)));
+        assert!(!look(0).pays(&waited, 2) && !look(4).pays(&waited, 2));
+        assert!(look(5).pays(&waited, 2) && look(64).pays(&waited, 2));
+        assert!(!look(64).pays(&recorded(4_000_000, 1 << 30), 2));
     }
 
     #[test]
@@ -206,7 +209,25 @@ mod tests {
             differences: Vec::new(),
         };
         let hot = recorded(1_000_000, 4096);
-        assert!(look(1).pays(&hot) && !look(0).pays(&hot));
+        assert!(look(1).pays(&hot, 2) && !look(0).pays(&hot, 2));
+    }
+
+    #[test]
+    fn waits_while_all_processors_compute_are_no_gain() {
+        let look = Look {
+            looked: 64,
+            missing: 64,
+            differences: Vec::new(),
+        };
+        // Four threads wait 40 ms each, and keep one processor busy for 97 of 100 ms meanwhile.
+        let busy = Summary {
+            read_ns: 160_000_000,
+            wall_ns: 100_000_000,
+            cpu_ns: Some(97_000_000),
+            device_bytes: Some(1 << 30),
+            ..Summary::default()
+        };
+        assert!(!look.pays(&busy, 1) && look.pays(&busy, 2));
     }
 
     #[test]

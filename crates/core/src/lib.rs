@@ -7,7 +7,7 @@
 //! - [`wants`]: accesses of a record → wants: pages and names, each once, neighbours joined.
 //! - [`cold`]: whether it is worth it: a sample of the record, held against memory, once, before the program starts.
 //! - [`fetch`]: which want is next; threads that bring the wants into memory.
-//! - [`system`]: the calls by which they do.
+//! - [`worker`]: what one of them does with a want; [`system`]: the calls by which it does.
 //! - [`pages`]: sets of pages of files.
 //! - [`account`]: what the program is seen to do, and what came of the plan: issued = useful + late + evicted + wasted + unknown.
 //! - [`session`]: all of that together.
@@ -20,20 +20,23 @@ mod account;
 mod backlog;
 pub mod cold;
 mod fetch;
+#[cfg(test)]
+mod on_a_machine;
 mod pages;
 mod price;
 mod session;
 mod system;
 mod wants;
+mod worker;
 
 use std::collections::BTreeMap;
 
 use foreread_plan::{FileId, FileMeta};
 
 pub use account::{Account, Names};
-pub use fetch::Difference;
 pub use session::Session;
 pub use wants::Trace;
+pub use worker::Difference;
 
 /// The files of a record.
 pub trait Files: Send + Sync + 'static {

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_plan::FileId;
 use foreread_sys::thread;
@@ -24,19 +24,19 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts fetching what `trace` reads; at most `budget` pages are ahead of the program, and no more than [`WINDOW`] as long as a
-    /// plan `on_trial` has not had most of a window's reads.
+    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial` no more than [`WINDOW`]
+    /// pages are ahead of the program until it has had most of a window's reads.
     ///
     /// # Errors
     /// When no thread can be started.
     pub fn start(
-        trace: impl Trace + 'static,
+        trace: impl Trace + Send + 'static,
         files: Arc<dyn Files>,
-        budget: u64,
+        memory: u64,
         on_trial: bool,
     ) -> io::Result<Self> {
         let trial = on_trial.then_some(WINDOW);
-        let shared = Arc::new(Shared::new(Arc::clone(&files), budget, trial));
+        let shared = Arc::new(Shared::new(Arc::clone(&files), memory, trial));
         let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
         thread::builder("foreread-wants").spawn(move || {
@@ -58,10 +58,12 @@ impl Session {
 
     /// The program has read these pages by so many reads, and waited for a device or not.
     pub fn read(&mut self, file: FileId, pages: Range<u64>, waited: bool, count: u64) {
-        let is_planned = self.planned().all.has_any(file, pages.clone());
         let shared = &self.shared;
+        let planned = lock(&self.planned);
+        let is_complete = || shared.is_complete();
         let how = (waited, count);
-        let news = (self.seen).read(file, pages, how, is_planned, || shared.is_complete());
+        let news = self.seen.read(file, pages, how, &planned, is_complete);
+        drop(planned);
         if news.passed > 0 {
             shared.passed(news.passed);
         }
@@ -74,16 +76,12 @@ impl Session {
 
     /// Whether the plan has pages of this file by calls, so that its path was found to lead to a regular file.
     pub fn plans(&self, file: FileId) -> bool {
-        self.planned().files.contains(&file)
+        lock(&self.planned).files.contains(&file)
     }
 
     /// The program has used a name.
     pub fn named(&mut self, file: FileId) {
         self.seen.named(file);
-    }
-
-    fn planned(&self) -> std::sync::MutexGuard<'_, Planned> {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the program has left the plan.
@@ -115,8 +113,12 @@ impl Session {
     /// Ends fetching; the account. Threads that a file system holds up end with the process.
     pub fn finish(self) -> Account {
         let mut state = self.shared.settle();
-        self.seen.account(&mut state, &self.planned())
+        self.seen.account(&mut state, &lock(&self.planned))
     }
+}
+
+fn lock(planned: &Mutex<Planned>) -> MutexGuard<'_, Planned> {
+    planned.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -178,8 +180,8 @@ mod tests {
         }
     }
 
-    fn start(files: &Arc<dyn Files>, reads: Vec<Access>, budget: u64) -> Session {
-        Session::start(List(reads.into_iter()), Arc::clone(files), budget, false).unwrap()
+    fn start(files: &Arc<dyn Files>, reads: Vec<Access>, memory: u64) -> Session {
+        Session::start(List(reads.into_iter()), Arc::clone(files), memory, false).unwrap()
     }
 
     fn wait(what: &str, is_so: impl Fn() -> bool) {
@@ -248,7 +250,7 @@ mod tests {
     fn no_more_than_the_budget_is_ahead_of_the_program() {
         let (_folder, files) = lab();
         let reads: Vec<_> = (0..PAGES).rev().map(|page| read(0, page)).collect();
-        let mut session = start(&files, reads, 64);
+        let mut session = start(&files, reads, 128);
         wait("the budget", || session.shared.lock().was_full());
         let issued = |session: &Session| -> u64 {
             let state = session.shared.lock();
@@ -330,12 +332,12 @@ mod tests {
         fn the_account_is_closed_whatever_is_planned_and_read(
             planned in prop::collection::vec((0u32..2, 0u64..600), 0..400),
             seen in prop::collection::vec((0u32..3, 0u64..600, any::<bool>()), 0..400),
-            budget in 1u64..600,
+            memory in 1u64..1200,
             looks_away in any::<bool>(),
         ) {
             let (_folder, files) = lab();
             let reads = planned.iter().map(|&(file, page)| read(file, page));
-            let mut session = start(&files, reads.collect(), budget);
+            let mut session = start(&files, reads.collect(), memory);
             for &(file, page, waited) in &seen {
                 session.read(FileId(file), page..page + 1, waited, 1);
             }

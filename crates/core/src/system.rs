@@ -3,7 +3,7 @@
 //! [`Kernel`] is the real one: its calls are done when they return, and [`now`] has their results. The tests have a model of a machine
 //! (`on_a_machine`), where the same calls take virtual time. So the policy that is tested is the one that runs.
 //!
-//! Data flow: [`Worker`](crate::fetch::Worker) → [`System`] → what is in memory, or on its way.
+//! Data flow: [`Worker`](crate::worker::Worker) → [`System`] → what is in memory, or on its way.
 
 use std::collections::BTreeMap;
 use std::future::Future;

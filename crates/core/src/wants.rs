@@ -19,7 +19,7 @@ use crate::Files;
 use crate::pages::Planned;
 
 /// The accesses of an earlier run, in order.
-pub trait Trace: Send {
+pub trait Trace {
     /// The next access; `None` at the end, also where the record is damaged from here on.
     fn next(&mut self) -> Option<Access>;
 }
@@ -52,6 +52,8 @@ pub(crate) enum What {
 pub(crate) struct Want {
     pub(crate) file: FileId,
     pub(crate) what: What,
+    /// Pages that the program reads between the want before and this one, and that are left to the kernel.
+    pub(crate) left: u64,
 }
 
 /// Makes wants of a trace.
@@ -70,6 +72,8 @@ pub(crate) struct Wants<'a, T> {
     /// Folders in which a name is wanted.
     folders: FxHashSet<PathBuf>,
     streams: Streams,
+    /// Pages left to the kernel since the last want.
+    left: u64,
     fresh: Vec<Range<u64>>,
 }
 
@@ -85,6 +89,7 @@ impl<'a, T: Trace> Wants<'a, T> {
             inodes: FxHashSet::default(),
             folders: FxHashSet::default(),
             streams: Streams::default(),
+            left: 0,
             fresh: Vec::new(),
         }
     }
@@ -124,8 +129,12 @@ impl<'a, T: Trace> Wants<'a, T> {
         let file = access.file;
         planned.files.insert(file);
         if self.streams.is_left(access.thread, file, access.extent) {
-            planned.all.add(file, access.extent.pages());
-            planned.left.add(file, access.extent.pages());
+            let pages = access.extent.pages();
+            self.fresh.clear();
+            planned.all.fresh(file, pages, &mut self.fresh);
+            for pages in self.fresh.drain(..) {
+                self.left += planned.left.add(file, pages);
+            }
             return;
         }
         self.fetch(access, planned, first, out);
@@ -151,6 +160,7 @@ impl<'a, T: Trace> Wants<'a, T> {
                 out.push(Want {
                     file,
                     what: What::Pages(start..end),
+                    left: std::mem::take(&mut self.left),
                 });
                 start = end;
             }
@@ -175,6 +185,7 @@ impl<'a, T: Trace> Wants<'a, T> {
             out.push(Want {
                 file,
                 what: What::Name(kind),
+                left: std::mem::take(&mut self.left),
             });
         }
     }
@@ -193,6 +204,20 @@ impl<'a, T: Trace> Wants<'a, T> {
 }
 
 impl Want {
+    /// Of these pages, at least one.
+    pub(crate) fn of(mut all: Vec<(FileId, Range<u64>)>) -> Self {
+        let file = all[0].0;
+        let what = match all.len() {
+            1 => What::Pages(all.remove(0).1),
+            _ => What::Together(all),
+        };
+        Self {
+            file,
+            what,
+            left: 0,
+        }
+    }
+
     /// How many pages it is, with its gaps.
     pub(crate) fn pages(&self) -> u64 {
         match &self.what {
@@ -292,6 +317,16 @@ mod tests {
         let touched = (0..400).map(|page| access(0, Kind::Touch, page..page + 1));
         let wanted = pages(&wants(touched.collect(), &files));
         assert_eq!(wanted.last().map(|last| last.end), Some(400));
+    }
+
+    #[test]
+    fn a_want_counts_the_pages_before_it_that_are_left_to_the_kernel() {
+        let files = table(2);
+        let forward = (0..400).map(|page| access(0, Kind::Read, page..page + 1));
+        let all = forward.chain([access(1, Kind::Read, 7..9)]);
+        let wanted = wants(all.collect(), &files);
+        let pages: u64 = wanted.iter().map(Want::pages).sum();
+        assert_eq!((pages, wanted.last().unwrap().left), (66, 336));
     }
 
     #[test]

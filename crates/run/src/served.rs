@@ -19,8 +19,8 @@ use foreread_ring::Advice;
 use foreread_sources::Nature;
 use foreread_store::Found;
 use foreread_sys::device::Device;
-use foreread_sys::memory;
 use foreread_sys::mounts::Mount;
+use foreread_sys::{memory, processor};
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
@@ -54,7 +54,7 @@ pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
         return None;
     };
     let look = Look::at(outline.sample(), &**outline.files());
-    (!look.pays(summary)).then_some(look)
+    (!look.pays(summary, processor::count())).then_some(look)
 }
 
 /// A record by which a program can be served.
@@ -89,7 +89,7 @@ impl Plan {
     pub(super) fn serve(self) -> std::io::Result<Served> {
         let recording = Recording::new(&self.recorded, None, &self.trouble);
         let files: Arc<dyn Files> = Arc::clone(&self.recorded) as _;
-        let session = Session::start(recording, files, memory::budget() / PAGE, self.on_trial)?;
+        let session = Session::start(recording, files, memory::free() / PAGE, self.on_trial)?;
         Ok(Served {
             session,
             recorded: self.recorded,

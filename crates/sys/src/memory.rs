@@ -32,6 +32,11 @@ pub fn budget() -> u64 {
     share(available())
 }
 
+/// Bytes of free memory, as far as the machine tells.
+pub fn free() -> u64 {
+    available().unwrap_or(UNKNOWN)
+}
+
 fn share(available: io::Result<u64>) -> u64 {
     available.map_or(UNKNOWN, |bytes| bytes / 4 * 3)
 }

@@ -136,6 +136,12 @@ impl Default for Aside {
     }
 }
 
+/// Processors that this thread may run on.
+pub fn count() -> u64 {
+    let allowed = rustix::thread::sched_getaffinity(None);
+    allowed.map_or(1, |allowed| u64::from(allowed.count().max(1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

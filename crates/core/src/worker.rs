@@ -1,0 +1,286 @@
+//! What one thread does with a want: files are opened, what is missing of them is found out and hinted about, names are looked up.
+//!
+//! Invariants: nothing but regular files is opened, and directories that are listed; a file is open only while it is worked on. No
+//! threads or clocks, and no calls but those of a [`System`]: a model of a machine can drive it in virtual time.
+//!
+//! Data flow: [`Task`] → [`Worker::serve`] → hints; what came of it → [`Done`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use foreread_plan::{FileId, FileMeta, PAGE};
+use foreread_sys::file::FileFacts;
+use rustc_hash::FxHashSet;
+
+use crate::Files;
+use crate::price::Sight;
+use crate::system::{Kept, System};
+use crate::wants::{JOINED, Want, What};
+
+/// Why nothing is fetched of a file whose pages do not stay in memory.
+const UNKEPT: &str = "its file system keeps no page that is read in memory";
+
+/// How a file differs from what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Another file has its name.
+    Replaced,
+    /// Its size is now this, in bytes.
+    Resized(u64),
+    /// Same size, other contents.
+    Modified,
+    /// It cannot be read, for this reason.
+    Gone(String),
+}
+
+/// A request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) want: Want,
+    /// The device that is to be looked at afterwards.
+    pub(crate) look: Option<u64>,
+}
+
+/// What came of one want.
+pub(crate) struct Done {
+    /// The want's file.
+    pub(crate) file: FileId,
+    pub(crate) issued: Vec<(FileId, Range<u64>)>,
+    pub(crate) name: Option<(FileId, bool)>,
+    pub(crate) differences: Vec<(FileId, Difference)>,
+    pub(crate) device: Option<u64>,
+    pub(crate) sight: Option<(u64, Sight)>,
+    /// Whether this process had too many files open, and what is left of the want for that.
+    is_crowded: bool,
+    pub(crate) left: Vec<(FileId, Range<u64>)>,
+}
+
+/// What one thread does.
+pub(crate) struct Worker<S: System> {
+    files: Arc<dyn Files>,
+    system: S,
+    /// The file of the last want, as long as there are wants.
+    held: Option<(FileId, Open<S::File>)>,
+    /// Files of which nothing is fetched, and it was said.
+    met: FxHashSet<FileId>,
+}
+
+/// A file that is open.
+struct Open<F> {
+    file: F,
+    facts: FileFacts,
+}
+
+impl<S: System> Worker<S> {
+    pub(crate) fn new(files: Arc<dyn Files>, system: S) -> Self {
+        Self {
+            files,
+            system,
+            held: None,
+            met: FxHashSet::default(),
+        }
+    }
+
+    /// Brings what is wanted into memory, or on its way.
+    pub(crate) async fn serve(&mut self, Task { want, look }: Task) -> Done {
+        let mut done = Done::of(want.file);
+        match want.what {
+            What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
+            What::Name(kind) => {
+                self.held = None;
+                let meta = self.files.file(want.file);
+                let path = meta.map(|meta| &*meta.path);
+                if let Some(path) = path
+                    && let Some(waited) = self.system.look_up(path, kind).await
+                {
+                    done.name = Some((want.file, waited));
+                }
+            }
+            What::Together(all) => self.fetch_together(all, &mut done).await,
+        }
+        if let Some(dev) = look
+            && let Some(sight) = self.system.sight(done.device.unwrap_or(dev)).await
+        {
+            done.sight = Some((dev, sight));
+        }
+        done
+    }
+
+    /// Closes all that is open.
+    pub(crate) fn let_go(&mut self) {
+        self.held = None;
+        self.system.let_go();
+    }
+
+    /// Opens a file.
+    async fn open(&mut self, id: FileId, done: &mut Done) -> Option<Open<S::File>> {
+        let meta = self.files.file(id)?;
+        match self.system.open(&meta.path).await {
+            Ok((file, facts)) => {
+                let differs = difference(meta, &facts).map(|differs| (id, differs));
+                done.differences.extend(differs);
+                done.device = Some(facts.dev);
+                Some(Open { file, facts })
+            }
+            Err(why) if is_crowded(&why) => {
+                self.let_go();
+                done.is_crowded = true;
+                None
+            }
+            Err(why) => {
+                self.refuse(id, &why.to_string(), done);
+                None
+            }
+        }
+    }
+
+    /// Says once why nothing is fetched of a file.
+    fn refuse(&mut self, id: FileId, why: &str, done: &mut Done) {
+        if self.met.insert(id) {
+            let gone = Difference::Gone(why.to_owned());
+            done.differences.push((id, gone));
+        }
+    }
+
+    /// The parts of these pages that a hint would fetch.
+    async fn missing(
+        &mut self,
+        id: FileId,
+        open: &Open<S::File>,
+        pages: Range<u64>,
+        done: &mut Done,
+    ) -> Vec<Range<u64>> {
+        let end = pages.end.min(open.facts.size.div_ceil(PAGE));
+        if pages.start >= end {
+            return Vec::new();
+        }
+        let Open { file, facts } = open;
+        match self.system.keeps(file, facts, pages.start).await {
+            Kept::Yes => {}
+            Kept::ByReading => done.issued.push((id, pages.start..pages.start + 1)),
+            Kept::No => {
+                self.refuse(id, UNKEPT, done);
+                return Vec::new();
+            }
+        }
+        self.system.missing(file, facts, pages.start..end).await
+    }
+
+    /// Requests pages of small files in one call, until the end of which the kernel keeps back what it has for the device and joins
+    /// what lies next to each other.
+    async fn fetch_together(&mut self, all: Vec<(FileId, Range<u64>)>, done: &mut Done) {
+        self.held = None;
+        let mut parts = Vec::new();
+        for (id, pages) in all {
+            let open = match done.is_crowded {
+                true => None,
+                false => self.open(id, done).await,
+            };
+            let Some(open) = open else {
+                if done.is_crowded {
+                    done.left.push((id, pages));
+                }
+                continue;
+            };
+            let missing = self.missing(id, &open, pages, done).await;
+            if !missing.is_empty() {
+                parts.push((id, open, missing));
+            }
+        }
+        // The kernel joins a request to the one before it alone.
+        parts.sort_unstable_by_key(|(_, open, _)| open.facts.ino);
+        let joined = parts.len() > 1 && self.hint_together(&parts).await;
+        for (id, open, missing) in parts {
+            for part in missing {
+                if joined || self.hint(&open, &part).await {
+                    done.issued.push((id, part));
+                }
+            }
+        }
+    }
+
+    /// Hints about all these parts at once; whether anything came of it.
+    async fn hint_together(&mut self, parts: &[Part<S::File>]) -> bool {
+        let each = parts.iter().flat_map(|(_, open, missing)| {
+            missing.iter().map(|part| (&open.file, open.bytes(part)))
+        });
+        let each: Vec<_> = each.collect();
+        self.system.will_need_together(&each).await
+    }
+
+    /// Whether a hint about this part could be given.
+    async fn hint(&mut self, open: &Open<S::File>, part: &Range<u64>) -> bool {
+        let hinted = self.system.will_need(&open.file, open.bytes(part));
+        hinted.await.is_ok()
+    }
+
+    async fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
+        let held = self.held.take().filter(|(last, _)| *last == id);
+        let open = match held {
+            Some((_, open)) => open,
+            None => match self.open(id, done).await {
+                Some(open) => open,
+                None if done.is_crowded => return done.left.push((id, pages)),
+                None => return,
+            },
+        };
+        for mut part in self.missing(id, &open, pages, done).await {
+            // The kernel cuts what is longer.
+            while part.start < part.end {
+                let piece = part.start..part.end.min(part.start + JOINED);
+                part.start = piece.end;
+                if self.hint(&open, &piece).await {
+                    done.issued.push((id, piece));
+                }
+            }
+        }
+        self.held = Some((id, open));
+    }
+}
+
+/// Pages of a file that are to be hinted about.
+type Part<F> = (FileId, Open<F>, Vec<Range<u64>>);
+
+impl Done {
+    fn of(file: FileId) -> Self {
+        Self {
+            file,
+            issued: Vec::new(),
+            name: None,
+            differences: Vec::new(),
+            device: None,
+            sight: None,
+            is_crowded: false,
+            left: Vec::new(),
+        }
+    }
+}
+
+impl<F> Open<F> {
+    /// Where pages of it are, in bytes, but for what lies past its end.
+    fn bytes(&self, pages: &Range<u64>) -> Range<u64> {
+        pages.start * PAGE..(pages.end * PAGE).min(self.facts.size)
+    }
+}
+
+/// Whether this process, or the system, has too many files open.
+fn is_crowded(why: &std::io::Error) -> bool {
+    let why = rustix::io::Errno::from_io_error(why);
+    matches!(
+        why,
+        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE)
+    )
+}
+
+/// How a file differs from what is known of it.
+pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
+    if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
+        Some(Difference::Replaced)
+    } else if facts.size != meta.size {
+        Some(Difference::Resized(facts.size))
+    } else if facts.mtime_ns != meta.mtime_ns {
+        Some(Difference::Modified)
+    } else {
+        None
+    }
+}
