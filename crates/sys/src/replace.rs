@@ -1,8 +1,7 @@
 //! Files replaced as a whole: whoever reads one sees the old text or the new one.
 
-use std::fs::Permissions;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Checks that what is at `path` may be replaced: a device or a pipe is somebody else's way to something.
@@ -27,25 +26,21 @@ pub fn check(path: &Path) -> io::Result<()> {
 pub fn file(path: &Path, text: &str) -> io::Result<()> {
     check(path)?;
     let folder = path.parent().filter(|at| !at.as_os_str().is_empty());
-    let mut new = tempfile::Builder::new();
-    let mut new = new
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(nameless)?;
-    new.write_all(text.as_bytes()).map_err(nameless)?;
-    new.persist(path).map_err(|failed| nameless(failed.error))?;
+    // By its own means tempfile would add the new file's name to each error.
+    let make = |path: &Path| {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).open(path)
+    };
+    let new = tempfile::Builder::new().make_in(folder.unwrap_or(Path::new(".")), make)?;
+    new.as_file().write_all(text.as_bytes())?;
+    new.persist(path).map_err(|failed| failed.error)?;
     Ok(())
-}
-
-/// The error without the name of the new file, which means nothing to anybody.
-fn nameless(why: io::Error) -> io::Error {
-    let inner = why.get_ref().and_then(|named| named.source());
-    let number = inner.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
-    number.map_or(why, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
