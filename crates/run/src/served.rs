@@ -263,7 +263,6 @@ fn report(account: Account, phase: Phase) -> Report {
         infill: account.infill,
         unknown: account.unknown,
         missed: account.missed,
-        ..Ledger::default()
     };
     let names = Names {
         asked: account.names.asked,
