@@ -245,7 +245,7 @@ impl Means {
             Name::Path(path) => {
                 let file = File::open(path).map_err(failed)?;
                 let kernels = match advice {
-                    Advice::Normal => None,
+                    Advice::Normal | Advice::Dropped => None,
                     Advice::Random => Some(rustix::fs::Advice::Random),
                     Advice::Sequential => Some(rustix::fs::Advice::Sequential),
                 };
