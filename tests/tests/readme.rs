@@ -10,6 +10,8 @@ use foreread_tests::{Lab, Need, check, finish, foreread, root, start, text};
 /// Quotations that no test here runs, by their beginnings, and why not.
 const NOT_RUN: &[(&str, &str)] = &[
     ("make install", "writes below /usr/local"),
+    ("sudo make install", "the same"),
+    ("make test", "runs this test"),
     ("foreread run -- COMMAND", "stands for any command"),
 ];
 
