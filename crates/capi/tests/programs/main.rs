@@ -28,6 +28,11 @@ const SAME_WITHOUT: [(&str, &str); 2] = [
 const QUICK_LINKS: &[Link] = &[Link::Shared, Link::Preload];
 const OTHER_LINKS: &[Link] = &[Link::Archive, Link::Sanitized];
 
+/// Why what forks is not sanitized. One child in 160 waited for a lock of the sanitizer's allocator for ever, which a thread of its parent
+/// had held at the fork.
+const FORKED: &str =
+    "the sanitizer's allocator stays locked in a child, where another thread was in it at the fork";
+
 fn main() {
     let mut arguments = Arguments::from_args();
     // The programs have timers and crowds of threads of their own.
@@ -38,7 +43,11 @@ fn main() {
     for &name in PROGRAMS {
         for &link in links {
             let title = format!("{name}, {}", link.title());
-            let missing = sanitized.clone().filter(|_| link == Link::Sanitized);
+            let missing = match (name, link) {
+                ("fork", Link::Sanitized) => Some(FORKED.to_owned()),
+                (_, Link::Sanitized) => sanitized.clone(),
+                _ => None,
+            };
             trials.push(trial(title, missing, move || program::run(name, link)));
         }
     }
