@@ -39,6 +39,7 @@ mod stats;
 mod table;
 mod targets;
 mod translated;
+mod want_cost;
 mod watch;
 
 use std::fs;
@@ -110,6 +111,14 @@ fn act(cli: Cli) -> Result<()> {
     }
     if cli.signature_cost {
         return say(&signature_cost::measure()?);
+    }
+    if cli.cost {
+        let binary = Foreread::find(cli.foreread.as_deref())?;
+        return say(&want_cost::measure(
+            &binary,
+            &tools,
+            cli.rounds.unwrap_or(5),
+        )?);
     }
     if cli.pread_cost || cli.record_cost {
         return cost_alone(&cli, &tools);

@@ -64,6 +64,9 @@ pub struct Cli {
     /// Install the Debian packages the cases need, then stop.
     #[arg(long)]
     pub install: bool,
+    /// Measure the processor time that a want costs, from the record to the account.
+    #[arg(long)]
+    pub cost: bool,
     /// Measure the added time per hot read, and that alone.
     #[arg(long)]
     pub pread_cost: bool,
