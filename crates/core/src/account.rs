@@ -70,6 +70,17 @@ pub struct Names {
     pub unknown: u64,
 }
 
+#[cfg(test)]
+impl Account {
+    /// Whether each byte and each name is in one column.
+    pub(crate) fn is_closed(&self) -> bool {
+        let read = self.useful + self.late;
+        let names = &self.names;
+        self.issued == read + self.evicted + self.wasted + self.infill + self.unknown
+            && names.asked == names.used + names.unused + names.unknown
+    }
+}
+
 /// What was seen of the program so far.
 #[derive(Default)]
 pub(crate) struct Seen {

@@ -192,19 +192,6 @@ mod tests {
         }
     }
 
-    fn is_closed(account: &Account) -> bool {
-        let Account {
-            useful,
-            late,
-            evicted,
-            wasted,
-            infill,
-            unknown,
-            ..
-        } = account;
-        account.issued == useful + late + evicted + wasted + infill + unknown
-    }
-
     fn scattered(count: u64) -> impl Iterator<Item = u64> {
         (0..count).map(|n| n * 37 % PAGES)
     }
@@ -219,7 +206,7 @@ mod tests {
             session.read(FileId(0), page..page + 1, page % 10 == 0, 1);
         }
         let account = session.finish();
-        assert!(is_closed(&account), "{account:?}");
+        assert!(account.is_closed(), "{account:?}");
         assert_eq!((account.reads, account.foreseen), (200, 200));
         let gone = |(file, how): &(FileId, Difference)| {
             *file == FileId(1) && matches!(how, Difference::Gone(_))
@@ -267,7 +254,7 @@ mod tests {
         }
         wait("the rest", || session.shared.is_done());
         let account = session.finish();
-        assert!(account.was_full && is_closed(&account), "{account:?}");
+        assert!(account.was_full && account.is_closed(), "{account:?}");
         assert_eq!(account.wasted, 0, "{account:?}");
     }
 
@@ -281,7 +268,7 @@ mod tests {
         assert!(session.shared.lock().is_on_trial());
         session.read(FileId(0), 0..1, false, WINDOW);
         assert!(!session.shared.lock().is_on_trial());
-        assert!(is_closed(&session.finish()));
+        assert!(session.finish().is_closed());
     }
 
     #[test]
@@ -294,7 +281,7 @@ mod tests {
         }
         assert!(session.has_left() && session.has_strayed());
         let account = session.finish();
-        assert!(account.has_left && is_closed(&account), "{account:?}");
+        assert!(account.has_left && account.is_closed(), "{account:?}");
         assert_eq!(account.missed, WINDOW * PAGE);
     }
 
@@ -309,7 +296,7 @@ mod tests {
         wait("the plan", || session.shared.is_done());
         session.look_away();
         let account = session.finish();
-        assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
+        assert!(account.is_closed() && account.wasted == 0, "{account:?}");
         assert_eq!(account.unknown + account.infill, account.issued);
     }
 
@@ -321,7 +308,7 @@ mod tests {
         wait("the plan", || session.shared.is_done());
         session.doubt(FileId(0));
         let account = session.finish();
-        assert!(is_closed(&account) && account.wasted == 0, "{account:?}");
+        assert!(account.is_closed() && account.wasted == 0, "{account:?}");
         assert_eq!(account.unknown + account.infill, account.issued);
     }
 
@@ -345,7 +332,7 @@ mod tests {
                 session.look_away();
             }
             let account = session.finish();
-            prop_assert!(is_closed(&account), "{:?}", account);
+            prop_assert!(account.is_closed(), "{:?}", account);
             prop_assert_eq!(account.reads, seen.len() as u64);
             prop_assert!(account.foreseen <= account.reads);
         }

@@ -1,7 +1,7 @@
 //! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
 //!
-//! A record of another command is on trial: little is fetched ahead until it has shown that it tells what this one reads. Whether a plan pays is decided once, before the program starts
-//! ([`not_worth`]); where it does not, the program runs as alone and is not observed.
+//! A record of another command is on trial: little is fetched ahead until the program has read most of a window of it. Whether a plan
+//! pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
 

@@ -375,7 +375,7 @@ static bool is_writable(const void *buffer, size_t len) {
 
 /* Whether this descriptor is of the file, and the file is as it was when it was opened or last synced. One that has changed is left to
  * the file system. The kernel knows of each change on this host, by whatever call; of others it asks the server as it does for
- * stat(2). 0.3 µs where it asks nobody. */
+ * stat(2). */
 static bool is_same(struct cached *file, int fd, struct piece *piece) {
     if (!state_of(fd, "", AT_EMPTY_PATH, &piece->key.dev, &piece->key.ino, &piece->version) || piece->key.dev != file->dev ||
         piece->key.ino != file->ino)

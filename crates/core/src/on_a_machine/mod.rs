@@ -93,22 +93,6 @@ impl Where {
     }
 }
 
-fn is_closed(account: &Account) -> bool {
-    let Account {
-        issued,
-        useful,
-        late,
-        evicted,
-        wasted,
-        infill,
-        unknown,
-        ..
-    } = account;
-    let names = &account.names;
-    *issued == useful + late + evicted + wasted + infill + unknown
-        && names.asked == names.used + names.unused + names.unknown
-}
-
 /// A program on a machine, and what came of it.
 #[derive(Debug)]
 struct Case {
@@ -237,7 +221,7 @@ proptest! {
         place.serving.on_trial = on_trial;
         let served = place.served(&program, &place.record(&recorded));
         let account = served.account.as_ref();
-        prop_assert!(account.is_none_or(is_closed), "{served:?}");
+        prop_assert!(account.is_none_or(Account::is_closed), "{served:?}");
     }
 }
 
