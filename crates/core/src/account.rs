@@ -41,7 +41,7 @@ pub struct Account {
     pub missed: u64,
     /// Whether fetching ever had to wait for the program, for want of memory.
     pub was_full: bool,
-    /// Names looked up; of these, names that took a device, and names that the program used.
+    /// Names looked up.
     pub names: Names,
     /// Reads seen, and of these, reads that the plan had.
     pub reads: u64,
@@ -55,18 +55,16 @@ pub struct Account {
     pub devices: Vec<u64>,
 }
 
-/// What became of names. asked = used + unused + unknown.
+/// What became of names. asked = late + unknown: an observer reports no name that the program did not wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Looked up.
     pub asked: u64,
     /// Of these, names that a device was waited for.
     pub fetched: u64,
-    /// Names that the program used.
-    pub used: u64,
-    /// Names that the program did not use, which was observed all the time.
-    pub unused: u64,
-    /// Names that the program was not seen to use, which was not observed all the time.
+    /// Names that the program waited for all the same.
+    pub late: u64,
+    /// Names that the program used without waiting, or did not use.
     pub unknown: u64,
 }
 
@@ -77,7 +75,7 @@ impl Account {
         let read = self.useful + self.late;
         let names = &self.names;
         self.issued == read + self.evicted + self.wasted + self.infill + self.unknown
-            && names.asked == names.used + names.unused + names.unknown
+            && names.asked == names.late + names.unknown
     }
 }
 
@@ -153,7 +151,7 @@ impl Seen {
         news
     }
 
-    /// The program has used a name.
+    /// The program has waited for a name.
     pub(crate) fn named(&mut self, file: FileId) {
         self.named.insert(file);
     }
@@ -199,14 +197,9 @@ impl Seen {
         for (file, waited) in &state.names {
             names.asked += 1;
             names.fetched += u64::from(*waited);
-            names.used += u64::from(self.named.contains(file));
+            names.late += u64::from(self.named.contains(file));
         }
-        let unused = names.asked - names.used;
-        *if self.is_unobserved {
-            &mut names.unknown
-        } else {
-            &mut names.unused
-        } = unused;
+        names.unknown = names.asked - names.late;
         account
     }
 }

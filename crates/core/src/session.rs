@@ -79,7 +79,7 @@ impl Session {
         lock(&self.planned).files.contains(&file)
     }
 
-    /// The program has used a name.
+    /// The program has waited for a name.
     pub fn named(&mut self, file: FileId) {
         self.seen.named(file);
     }

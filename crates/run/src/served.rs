@@ -243,7 +243,9 @@ impl Sink for Served {
     fn accesses(&mut self, sequence: Sequence) {
         let Access { file, kind, .. } = sequence.first;
         if kind.names() {
-            self.session.named(file);
+            if sequence.first.waited() {
+                self.session.named(file);
+            }
         } else if kind.reads() && !self.written.contains(&file) {
             let pages = sequence.extent().pages();
             let waited = sequence.first.waited();
@@ -267,9 +269,9 @@ fn report(account: Account, phase: Phase) -> Report {
     let names = Names {
         asked: account.names.asked,
         fetched: account.names.fetched,
-        used: account.names.used,
-        late: 0,
-        unused: account.names.unused,
+        used: account.names.late,
+        late: account.names.late,
+        unused: 0,
         unknown: account.names.unknown,
     };
     let strand = StrandReport {

@@ -107,6 +107,11 @@ pub fn known(area: &Shared, fd: c_int) -> Option<Entry> {
     (entry.is_tracked() && !entry.is_to_restore(area)).then_some(entry)
 }
 
+/// Whether a descriptor was seen to be opened, and not to be closed.
+pub fn is_tracked(fd: c_int) -> bool {
+    cell(fd).is_some_and(|cell| Entry(cell.load(Ordering::Relaxed)).is_tracked())
+}
+
 /// A descriptor that is known to be tracked, and that nobody else can move.
 pub fn plain(fd: c_int) -> Option<&'static Descriptor> {
     let entry = |one: &Descriptor| Entry(one.entry.load(Ordering::Relaxed));
@@ -212,7 +217,7 @@ pub fn duplicated(old: c_int, new: c_int) {
     {
         return;
     }
-    paths::forget(new, new);
+    paths::duplicated(old, new);
     let Some(from) = cell(old) else {
         return set(new, Entry::UNKNOWN);
     };

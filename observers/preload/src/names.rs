@@ -8,9 +8,11 @@
 
 use core::ffi::{c_char, c_int};
 
-use foreread_ring::{Inode, NAME_FOLLOWED, NAME_LISTED, PATH_MAX, Shared, Slot, encode};
+use foreread_ring::{
+    Inode, Mode, NAME_FOLLOWED, NAME_LISTED, PATH_MAX, Shared, Slot, Switches, encode,
+};
 
-use crate::{paths, report, seats};
+use crate::{paths, report, seats, threads};
 
 /// How a name is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,9 +197,11 @@ fn looking_at<T: Outcome>(
     let Some(area) = report::active() else {
         return call();
     };
+    let switches = threads::switches(area);
     let start = report::stamp();
+    switches.mark();
     let outcome = call();
-    if outcome.found() {
+    if outcome.found() && is_news(area, switches) {
         // What a link leads to says nothing of the link.
         let is_its_own = matches!(look, Look::At | Look::MaybeOpen(false));
         let inode = if is_its_own { inode() } else { None };
@@ -207,6 +211,12 @@ fn looking_at<T: Outcome>(
         }
     }
     outcome
+}
+
+/// Whether a name that was found is to be reported: beside a plan only one that the thread may have waited for.
+#[inline(always)]
+fn is_news(area: &Shared, switches: Switches) -> bool {
+    !switches.is_marked() || area.mode() == Mode::Record
 }
 
 fn nanos(seconds: i64, nanos: i64) -> i64 {
@@ -269,9 +279,11 @@ pub fn listing_open<T: Outcome>(fd: c_int, call: impl FnOnce() -> T) -> T {
     let Some(area) = report::active() else {
         return call();
     };
+    let switches = threads::switches(area);
     let start = report::stamp();
+    switches.mark();
     let outcome = call();
-    if outcome.found() {
+    if outcome.found() && is_news(area, switches) {
         listed(area, fd, start);
     }
     outcome

@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 
 use foreread_ring::PATH_MAX;
 
-use crate::report;
 use crate::sys::{self, Allowed};
+use crate::{files, report};
 
 /// How many directories are kept, the working directory among them, and after them two places of other use.
 const DIRECTORIES: usize = 17;
@@ -191,8 +191,12 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
         let len = sys::getcwd(allowed, &mut paths[ASKED])?;
         return paths[ASKED].get(..len);
     }
-    // Not kept: it was not seen to be opened, so it may be closed unseen.
-    ask_descriptor(allowed, key, &mut paths[ASKED])
+    let len = ask_descriptor(allowed, key, &mut paths[ASKED])?.len();
+    // One that was not seen to be opened may be closed unseen.
+    if files::is_tracked(key) {
+        keep(key, b"", len, paths);
+    }
+    paths[ASKED].get(..len)
 }
 
 fn place_of(key: c_int) -> Option<usize> {
@@ -249,6 +253,17 @@ pub fn remember_working_directory(fd: c_int) {
         let len = copy(place_of(fd)?, paths)?;
         keep(libc::AT_FDCWD, b"", len, paths)
     });
+}
+
+/// Keeps the path of a directory whose descriptor `old` was duplicated as `new`, for that one, too.
+pub fn duplicated(old: c_int, new: c_int) {
+    forget(new, new);
+    if place_of(old).is_some() {
+        with_lock(|paths| {
+            let len = copy(place_of(old)?, paths)?;
+            keep(new, b"", len, paths)
+        });
+    }
 }
 
 /// Copies a kept path to where what was just asked is; its length.

@@ -92,7 +92,7 @@ impl Advice {
 pub enum Mode {
     /// Nothing: the cost of a call is one load.
     Mute = 0,
-    /// Where they are; an event that finds its ring full is dropped.
+    /// Where they are, and the names that they waited for; an event that finds its ring full is dropped.
     Progress = 1,
     /// Everything; a full ring is waited for, within bounds.
     Record = 2,

@@ -257,7 +257,10 @@ fn ahead() {
     let names = |part: &str| outcome.account["names"][part].as_u64().expect("a count");
     // Each folder has a block of its own to be waited for; many inodes lie in one.
     check!(names("fetched") >= 50, "{outcome:?}");
-    check!(names("unused") <= 20, "{outcome:?}");
+    check!(
+        names("asked") == names("late") + names("unknown"),
+        "{outcome:?}"
+    );
     let said = outcome.stderr();
     // Of names alone, or of the pages of what the program is made of, too.
     check!(said.contains(" ahead of looker: "), "{said}");

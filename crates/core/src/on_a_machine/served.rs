@@ -234,6 +234,10 @@ impl Session {
         accesses.extend(record::touches(process.touched(), self.machine.now()));
         for access in accesses {
             if access.kind.names() {
+                // The others are not reported.
+                if !access.waited() {
+                    continue;
+                }
                 self.seen.borrow_mut().named(access.file);
             } else {
                 self.read(&access);

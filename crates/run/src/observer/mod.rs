@@ -37,7 +37,7 @@ pub use preload::{find as find_preload, variables as preload_variables};
 pub(super) enum Wanted {
     /// Nothing: the program is left to itself, and pays next to nothing for being observed.
     Nothing,
-    /// Where the program is. What cannot be reported at once is dropped.
+    /// Where the program is, and the names that it waited for. What cannot be reported at once is dropped.
     Progress,
     /// Everything: the program is held up, within bounds, rather than an event dropped.
     Everything,

@@ -64,8 +64,14 @@ impl Account {
     }
 }
 
-/// What became of names that were looked up ahead.
+/// What became of names that were looked up ahead. Of a plan only those are observed that the program waits for.
 pub(super) fn in_words(names: &Names) -> String {
+    if names.used == names.late && names.unused == 0 {
+        return match names.late {
+            0 => "none of them waited for".to_owned(),
+            late => format!("{late} of them waited for"),
+        };
+    }
     let mut text = format!("{} used", names.used);
     if names.late > 0 {
         let _ = write!(text, " ({} of them late)", names.late);
