@@ -86,7 +86,7 @@ pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, Fil
             "another file has its name",
         ));
     }
-    open_found(&place)
+    open_found(&place, &stat)
 }
 
 /// Whether the mount that a file was found on is of the file system of this number.
@@ -109,8 +109,8 @@ fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
 /// Whatever resolving and opening say; [`io::ErrorKind::InvalidInput`] for anything that is
 /// not a regular file, which is left unopened.
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
-    let (place, _) = regular(way::find(path, Links::Followed)?)?;
-    open_found(&place)
+    let (place, stat) = regular(way::find(path, Links::Followed)?)?;
+    open_found(&place, &stat)
 }
 
 /// Opens regular files one after the other, for the threads of a process that share its open files. A folder is found once for all
@@ -156,8 +156,8 @@ impl Opener {
             }
         };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let (place, _) = regular(rustix::fs::openat(folder, name, flags, Mode::empty())?)?;
-        open_by(&*own, &place.as_raw_fd().to_string(), &place)
+        let (place, stat) = regular(rustix::fs::openat(folder, name, flags, Mode::empty())?)?;
+        open_by(&*own, &place.as_raw_fd().to_string(), &place, &stat)
     }
 
     /// Keeps a folder open, and the folder of this process's open files.
@@ -197,7 +197,7 @@ pub fn open_in_memory(path: &Path) -> Option<io::Result<(OwnedFd, FileFacts)>> {
         Err(why) => return Some(Err(why)),
     };
     match regular(place) {
-        Ok((place, stat)) => is_local(&place, stat.st_dev).then(|| open_found(&place)),
+        Ok((place, stat)) => is_local(&place, stat.st_dev).then(|| open_found(&place, &stat)),
         Err(why) => Some(Err(why)),
     }
 }
@@ -215,12 +215,17 @@ fn is_local(place: &OwnedFd, dev: u64) -> bool {
 }
 
 /// Opens for reading what was found, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, as where the kernel says so.
-fn open_found(place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
-    open_by(rustix::fs::CWD, &way::name_of(place), place)
+fn open_found(place: &OwnedFd, stat: &Stat) -> io::Result<(OwnedFd, FileFacts)> {
+    open_by(rustix::fs::CWD, &way::name_of(place), place, stat)
 }
 
 /// The same by the name of it in a folder.
-fn open_by(folder: impl AsFd, name: &str, place: &OwnedFd) -> io::Result<(OwnedFd, FileFacts)> {
+fn open_by(
+    folder: impl AsFd,
+    name: &str,
+    place: &OwnedFd,
+    stat: &Stat,
+) -> io::Result<(OwnedFd, FileFacts)> {
     if lease::is_held(place) {
         return Err(rustix::io::Errno::WOULDBLOCK.into());
     }
@@ -230,8 +235,7 @@ fn open_by(folder: impl AsFd, name: &str, place: &OwnedFd) -> io::Result<(OwnedF
         Err(rustix::io::Errno::PERM) => rustix::fs::openat(&folder, name, flags, Mode::empty())?,
         opened => opened?,
     };
-    let facts = FileFacts::of(&fd)?;
-    Ok((fd, facts))
+    Ok((fd, FileFacts::from_stat(stat)))
 }
 
 /// Opens a file for appending to it, made if it is not there (readable by its owner alone). Nothing is followed or
