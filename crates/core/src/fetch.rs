@@ -23,7 +23,7 @@ use crate::Files;
 use crate::backlog::Backlog;
 use crate::price::{Price, Reach};
 use crate::system::{Kernel, Known, now};
-use crate::wants::Want;
+use crate::wants::{JOINED, Want};
 use crate::worker::{Difference, Done, Task, Worker};
 
 /// Threads, at most. Other numbers were not measured with this code.
@@ -62,6 +62,8 @@ pub(crate) struct State {
     /// Pages that the program reads up to the last want taken, and pages of the gaps between them.
     taken: u64,
     between: u64,
+    /// Pages that were issued and not waited for.
+    under_way: u64,
     /// What requests cost, by device.
     prices: BTreeMap<u64, Price>,
     /// Pages that may be requested and not passed.
@@ -289,7 +291,11 @@ impl State {
         if let Some(want) = self.again.pop() {
             self.working.push(want.file);
             self.taken += want.pages();
-            return Next::Work(Task { want, look: None });
+            return Next::Work(Task {
+                want,
+                look: None,
+                is_enough: self.is_enough(),
+            });
         }
         // Gaps take memory that nobody asked for.
         let has_room = self.trial.is_none() && self.between < self.budget / 2;
@@ -314,7 +320,13 @@ impl State {
         Next::Work(Task {
             want: taken.want,
             look: taken.dev.filter(|_| look),
+            is_enough: self.is_enough(),
         })
+    }
+
+    /// Whether each thread's largest request is on its way.
+    fn is_enough(&self) -> bool {
+        self.under_way >= THREADS as u64 * JOINED
     }
 
     /// A thread ends.
@@ -391,6 +403,9 @@ impl State {
         if let Some(place) = self.working.iter().position(|file| *file == done.file) {
             self.working.swap_remove(place);
         }
+        let issued = done.issued.iter().map(|(_, pages)| pages.end - pages.start);
+        self.under_way += issued.sum::<u64>();
+        self.under_way = self.under_way.saturating_sub(done.arrived);
         self.issued.extend(done.issued);
         self.names.extend(done.name);
         self.differences.extend(done.differences);
@@ -422,4 +437,38 @@ impl State {
 fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
     let waited = what.wait_timeout(state, LOOK);
     waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wants::What;
+    use foreread_plan::FileMeta;
+
+    #[test]
+    fn no_more_is_on_its_way_than_each_threads_largest_request() {
+        let mut state = State::new(1 << 30, None);
+        let files = BTreeMap::<FileId, FileMeta>::new();
+        let want = |n: u64| Want {
+            file: FileId(n as u32),
+            what: What::Pages(0..JOINED),
+            left: 0,
+        };
+        state.add(&mut (0..200).map(want).collect(), &files);
+        state.complete();
+        let (mut issued, mut arrived, mut waited) = (0, 0, 0);
+        while let Next::Work(task) = state.next() {
+            let mut done = Done::of(task.want.file);
+            done.issued.push((task.want.file, 0..JOINED));
+            issued += JOINED;
+            if task.is_enough {
+                done.arrived = JOINED;
+                (arrived, waited) = (arrived + JOINED, waited + 1);
+            }
+            state.enter(done);
+            assert!(issued - arrived <= THREADS as u64 * JOINED);
+        }
+        assert_eq!(issued, 200 * JOINED);
+        assert_eq!(waited, 200 - THREADS);
+    }
 }

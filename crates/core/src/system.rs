@@ -48,6 +48,9 @@ pub(crate) trait System {
     /// Hints that these bytes will be read.
     async fn will_need(&mut self, file: &Self::File, bytes: Range<u64>) -> io::Result<()>;
 
+    /// Waits until a page that was hinted about is in memory.
+    async fn arrived(&mut self, file: &Self::File, page: u64);
+
     /// Hints about all these bytes at once; whether that was of use. Where not, each has to have a hint of its own.
     async fn will_need_together(&mut self, parts: &[(&Self::File, Range<u64>)]) -> bool;
 
@@ -144,6 +147,10 @@ impl System for Kernel {
 
     async fn will_need(&mut self, file: &OwnedFd, bytes: Range<u64>) -> io::Result<()> {
         cache::will_need(file, bytes)
+    }
+
+    async fn arrived(&mut self, file: &OwnedFd, page: u64) {
+        let _ = rustix::io::pread(file, &mut [0], page * PAGE);
     }
 
     async fn will_need_together(&mut self, parts: &[(&OwnedFd, Range<u64>)]) -> bool {

@@ -39,6 +39,8 @@ pub(crate) struct Task {
     pub(crate) want: Want,
     /// The device that is to be looked at afterwards.
     pub(crate) look: Option<u64>,
+    /// Whether as much is on its way as the device can be given at once.
+    pub(crate) is_enough: bool,
 }
 
 /// What came of one want.
@@ -50,6 +52,8 @@ pub(crate) struct Done {
     pub(crate) differences: Vec<(FileId, Difference)>,
     pub(crate) device: Option<u64>,
     pub(crate) sight: Option<(u64, Sight)>,
+    /// Pages that were issued, now or before, and have been waited for.
+    pub(crate) arrived: u64,
     /// Whether this process had too many files open, and what is left of the want for that.
     is_crowded: bool,
     pub(crate) left: Vec<(FileId, Range<u64>)>,
@@ -63,6 +67,9 @@ pub(crate) struct Worker<S: System> {
     held: Option<(FileId, Open<S::File>)>,
     /// Files of which nothing is fetched, and it was said.
     met: FxHashSet<FileId>,
+    /// Pages requested since it was last waited for one of them, and whether that is to be waited for.
+    under_way: u64,
+    waits: bool,
 }
 
 /// A file that is open.
@@ -78,11 +85,19 @@ impl<S: System> Worker<S> {
             system,
             held: None,
             met: FxHashSet::default(),
+            under_way: 0,
+            waits: false,
         }
     }
 
     /// Brings what is wanted into memory, or on its way.
-    pub(crate) async fn serve(&mut self, Task { want, look }: Task) -> Done {
+    pub(crate) async fn serve(&mut self, task: Task) -> Done {
+        let Task {
+            want,
+            look,
+            is_enough,
+        } = task;
+        self.waits = is_enough;
         let mut done = Done::of(want.file);
         match want.what {
             What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
@@ -214,6 +229,16 @@ impl<S: System> Worker<S> {
         hinted.await.is_ok()
     }
 
+    /// Waits for what this thread has requested, once that is as much as one request can be, if enough is on its way. What is more waits
+    /// in the kernel's queue, sorted by place, so that the page that the program needs next may come last.
+    async fn wait_for(&mut self, open: &Open<S::File>, part: &Range<u64>, done: &mut Done) {
+        self.under_way += part.end - part.start;
+        if self.waits && self.under_way >= JOINED {
+            self.system.arrived(&open.file, part.end - 1).await;
+            done.arrived += std::mem::take(&mut self.under_way);
+        }
+    }
+
     async fn fetch(&mut self, id: FileId, pages: Range<u64>, done: &mut Done) {
         let held = self.held.take().filter(|(last, _)| *last == id);
         let open = match held {
@@ -230,7 +255,8 @@ impl<S: System> Worker<S> {
                 let piece = part.start..part.end.min(part.start + JOINED);
                 part.start = piece.end;
                 if self.hint(&open, &piece).await {
-                    done.issued.push((id, piece));
+                    done.issued.push((id, piece.clone()));
+                    self.wait_for(&open, &piece, done).await;
                 }
             }
         }
@@ -242,7 +268,7 @@ impl<S: System> Worker<S> {
 type Part<F> = (FileId, Open<F>, Vec<Range<u64>>);
 
 impl Done {
-    fn of(file: FileId) -> Self {
+    pub(crate) fn of(file: FileId) -> Self {
         Self {
             file,
             issued: Vec::new(),
@@ -250,6 +276,7 @@ impl Done {
             differences: Vec::new(),
             device: None,
             sight: None,
+            arrived: 0,
             is_crowded: false,
             left: Vec::new(),
         }

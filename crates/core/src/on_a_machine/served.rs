@@ -338,6 +338,10 @@ impl System for Modelled {
         Ok(())
     }
 
+    async fn arrived(&mut self, file: &Fd, page: u64) {
+        file.read(page..page + 1).await;
+    }
+
     async fn will_need_together(&mut self, parts: &[(&Fd, Range<u64>)]) -> bool {
         let parts = parts.iter().map(|(fd, bytes)| (*fd, pages(bytes)));
         self.machine.hint_together(&parts.collect::<Vec<_>>()).await;
