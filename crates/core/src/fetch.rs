@@ -70,7 +70,8 @@ pub(crate) struct State {
     budget: u64,
     /// Planned pages that the program has read so far.
     passed: u64,
-    /// Pages that may be requested and not passed while the plan is on trial; `None` once it is trusted.
+    /// Pages that may be requested at first while the plan is on trial, and afterwards as many more as the program has read of the plan;
+    /// `None` once it is trusted.
     trial: Option<u64>,
     /// Whether there was ever no room in the budget.
     was_full: bool,
@@ -239,8 +240,8 @@ impl Shared {
 }
 
 impl State {
-    /// A part of so many pages of free memory may be requested and not passed by the program, and at most `trial` until the plan is
-    /// trusted.
+    /// A part of so many pages of free memory may be requested and not passed by the program; until the plan is trusted, `trial` pages at
+    /// first.
     pub(crate) fn new(memory: u64, trial: Option<u64>) -> Self {
         Self {
             budget: (memory / SHARE).max(1),
@@ -380,7 +381,8 @@ impl State {
 
     /// Pages that may be requested and not passed.
     fn most(&self) -> u64 {
-        self.trial.map_or(self.budget, |most| most.min(self.budget))
+        self.trial
+            .map_or(self.budget, |first| (first + self.passed).min(self.budget))
     }
 
     #[cfg(test)]

@@ -11,10 +11,10 @@ use foreread_plan::FileId;
 use foreread_sys::thread;
 
 use crate::Files;
-use crate::account::{Account, Seen, WINDOW};
+use crate::account::{Account, Seen};
 use crate::fetch::Shared;
 use crate::pages::Planned;
-use crate::wants::{Trace, Wants};
+use crate::wants::{JOINED, Trace, Wants};
 
 /// A plan being fetched.
 pub struct Session {
@@ -24,8 +24,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial` no more than [`WINDOW`]
-    /// pages are ahead of the program until it has had most of a window's reads.
+    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial` one
+    /// request is made at first, and what the program then reads of the plan doubles what is ahead of it, until it has had most of a
+    /// window's reads.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -35,7 +36,7 @@ impl Session {
         memory: u64,
         on_trial: bool,
     ) -> io::Result<Self> {
-        let trial = on_trial.then_some(WINDOW);
+        let trial = on_trial.then_some(JOINED);
         let shared = Arc::new(Shared::new(Arc::clone(&files), memory, trial));
         let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
@@ -125,6 +126,7 @@ fn lock(planned: &Mutex<Planned>) -> MutexGuard<'_, Planned> {
 mod tests {
     use super::*;
     use crate::Difference;
+    use crate::account::WINDOW;
     use foreread_plan::{Access, Advice, Extent, FileMeta, Kind, PAGE, ThreadId};
     use foreread_sys::cache;
     use proptest::prelude::*;

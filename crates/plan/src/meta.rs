@@ -104,6 +104,9 @@ pub struct Summary {
     /// Whether the program takes the kernel (eBPF) to be observed: the preload library sees too little of it.
     #[serde(default)]
     pub by_kernel: bool,
+    /// Whether the run did something else than the record that the command had before. The next run may do so again.
+    #[serde(default)]
+    pub left_plan: bool,
 }
 
 impl Summary {

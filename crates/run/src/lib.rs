@@ -375,8 +375,10 @@ fn help(
         observing
             .observer()
             .want(match (is_followed, &plan.destination) {
-                (true, _) => Wanted::Progress,
-                (false, Some(_)) => Wanted::Everything,
+                (true, _) if account.has_lasting_record() => Wanted::Progress,
+                // What is not reported cannot be recorded.
+                (_, Some(_)) => Wanted::Everything,
+                (true, None) => Wanted::Progress,
                 (false, None) => Wanted::Nothing,
             });
     }

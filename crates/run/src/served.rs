@@ -1,6 +1,6 @@
 //! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
 //!
-//! A record of another command is on trial: little is fetched ahead until the program has read most of a window of it. Whether a plan
+//! A record of another command is on trial, and so is that of a run that left the record before: little is fetched ahead until the program has read most of a window of it. Whether a plan
 //! pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
@@ -61,7 +61,7 @@ pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
 pub(super) struct Plan {
     pub(super) recorded: Arc<Recorded>,
     trouble: Trouble,
-    /// Whether it is another command's.
+    /// Whether it is another command's, or of a run that did not do what the one before it did.
     on_trial: bool,
 }
 
@@ -69,11 +69,12 @@ impl Plan {
     /// The plan of a record.
     pub(super) fn of(found: &Found, record: Record) -> Self {
         let trouble = Trouble::default();
+        let may_be_left = record.summary().is_some_and(|foot| foot.left_plan);
         let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
         Self {
             recorded: Arc::new(recorded),
             trouble,
-            on_trial: !found.exact,
+            on_trial: !found.exact || may_be_left,
         }
     }
 

@@ -237,10 +237,11 @@ impl Account {
         };
         let fits =
             plan.reads < FEW_READS || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH;
+        // A run that did what the one before it did takes the doubt off their record.
         let more = self
             .baseline
             .as_ref()
-            .is_none_or(|baseline| recorder.accesses() > baseline.accesses);
+            .is_none_or(|baseline| baseline.left_plan || recorder.accesses() > baseline.accesses);
         // What a run read that waited for next to nothing tells less than what a cold one did.
         let keep = (fits || !self.was_cold())
             && (self.has_lasting_record() || self.has_own_record() && !more);
@@ -303,11 +304,11 @@ impl Account {
     }
 
     /// Whether what was followed is a record of this very command that a run like the recorded
-    /// one adds nothing to: it is whole, the program was not killed before its end, and was observed as well.
+    /// one adds nothing to: it is whole, the program was not killed before its end, did what an earlier one did, and was observed as well.
     pub(super) fn has_lasting_record(&self) -> bool {
         // What the kernel sees is more.
         let is_partial = |foot: &Summary| self.by_kernel && !foot.by_kernel;
-        let is_passing = |foot: &Summary| was_killed(foot) || is_partial(foot);
+        let is_passing = |foot: &Summary| was_killed(foot) || is_partial(foot) || foot.left_plan;
         self.has_own_record() && !self.baseline.as_ref().is_some_and(is_passing)
     }
 
@@ -332,8 +333,15 @@ impl Account {
             unseen_bytes: self.unseen_bytes,
             unobserved: self.unobserved.clone(),
             by_kernel: self.by_kernel,
+            left_plan: self.has_own_record() && self.has_left(),
             ..Summary::default()
         }
+    }
+
+    /// Whether the program did something else than its record told.
+    fn has_left(&self) -> bool {
+        let plan = self.of_plan();
+        plan.is_some_and(|(_, plan)| plan.phase == Phase::GaveUp)
     }
 
     /// Whether at least a megabyte came from a device: less is start-up noise.

@@ -21,6 +21,12 @@ pub const TESTS: &[Test] = &[
         three_runs,
     ),
     (
+        "after_a_run_that_left_its_record_little_is_fetched_until_the_next_one_holds",
+        QUICK,
+        &[],
+        on_trial,
+    ),
+    (
         "a_sequential_scan_is_read_as_alone_and_accounted_for",
         ALL,
         &[],
@@ -156,6 +162,39 @@ fn check_fetched(outcome: &Outcome) {
     outcome.check_mode("prefetched");
     let read = outcome.bytes("useful") + outcome.bytes("late");
     check!(read > 0, "nothing was fetched: {outcome:?}");
+}
+
+/// One command that reads another file on each of its first three runs.
+fn on_trial() {
+    let lab = Lab::new();
+    lab.program("scatter", &[]);
+    let files = ["first", "second", "third"];
+    for name in files {
+        lab.data(name, 16);
+    }
+    let run = |name: &str| {
+        std::fs::write(lab.path("job"), format!("./scatter 4000 0 {name}\n")).expect("our folder");
+        lab.cold(&files);
+        let outcome = lab.run(&["sh", "job"]);
+        outcome.assert_as(&lab.plain(&["sh", "job"]));
+        outcome
+    };
+    // By the record; what is guessed beside is another matter.
+    let by_record = |outcome: &Outcome| {
+        let sources = outcome.account["sources"].as_array();
+        let replay = sources.and_then(|all| all.iter().find(|one| one["name"] == "replay"));
+        replay
+            .and_then(|one| one["ledger"]["issued"].as_u64())
+            .expect("a count")
+    };
+    let file = 16 << 20;
+    assert_eq!(run("first").mode(), "recorded");
+    run("second");
+    let third = run("third");
+    assert!(by_record(&third) < file / 4, "{third:?}");
+    // Now it does what it did, and its record is trusted again.
+    let again = run("third");
+    assert!(by_record(&again) > file / 4, "{again:?}");
 }
 
 fn three_runs() {

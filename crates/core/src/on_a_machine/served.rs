@@ -15,13 +15,13 @@ use foreread_plan::{Access, FileId, FileMeta, Kind};
 use foreread_sys::file::FileFacts;
 
 use super::record::{self, Record};
-use crate::account::{Account, Seen, WINDOW};
+use crate::account::{Account, Seen};
 use crate::cold::{Look, Memory};
 use crate::fetch::{Next, PARTING, State};
 use crate::pages::Planned;
 use crate::price::Sight;
 use crate::system::{Kept, System};
-use crate::wants::{Trace, Wants};
+use crate::wants::{JOINED, Trace, Wants};
 use crate::worker::{Done, Worker};
 
 /// What starting a run that is observed takes, in ns on a processor of speed 1: half before the program starts, half at its end.
@@ -114,7 +114,7 @@ struct Session {
 
 impl Session {
     fn start(machine: &Machine, record: &Record, how: &Serving) -> Self {
-        let trial = how.on_trial.then_some(WINDOW);
+        let trial = how.on_trial.then_some(JOINED);
         let session = Self {
             machine: machine.clone(),
             files: Arc::clone(&record.files),
