@@ -15,6 +15,7 @@ using namespace clang;
 Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen)
     : P(P), Opened(Opened), Slice(Slice), Chosen(Chosen) {
   Told = std::make_unique<Buffers>(P, Pointers, Slice);
+  Allocated = std::make_unique<Untouched>(P, Pointers, Slice);
   Function *Main = P.mainFunction();
   if (!Main || !Slice.translated(*Main))
     return;
@@ -306,7 +307,7 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     if (Spec) {
       if ((Spec->Kind != CallKind::Private && Spec->Kind != CallKind::Query) ||
           !Slice.targets(Call).empty() || Slice.treatment(Call) == Treatment::Touch ||
-          llvm::StringRef(Spec->Name) == "dup")
+          llvm::StringRef(Spec->Name) == "dup" || untouched(Call))
         return false;
       continue;
     }

@@ -5,6 +5,7 @@
 #include "Buffers.h"
 #include "Ranges.h"
 #include "Related.h"
+#include "Untouched.h"
 
 namespace foreread::slicer {
 
@@ -38,6 +39,8 @@ public:
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
   // Calls of one function are told apart by them.
   Buffers &buffers() const { return *Told; }
+  // Whether memory is allocated, or released, by the prefetch library.
+  bool untouched(const clang::CallExpr *Call) const { return Allocated->has(Call); }
   bool anything() const { return Anything; }
   // Where all that is prefetched is found, if that can be told at main's beginning.
   std::optional<Paths> paths() const { return Opened.paths(); }
@@ -67,6 +70,7 @@ private:
   llvm::DenseSet<const Function *> Remote;
   llvm::DenseMap<const Function *, std::string> Names; // of C++ functions, without the prefix
   std::unique_ptr<Buffers> Told;
+  std::unique_ptr<Untouched> Allocated;
   std::string Prefix = "pf_";
   unsigned Points = 0, Channels = 0;
   bool Anything = false;

@@ -480,7 +480,7 @@ std::string Printer::call(const CallExpr *Call) {
     return "prefetch_touch(" + text(Bytes.Pointer) + ", " + Length + ")";
   }
   case Treatment::Keep:
-    if (Spec && llvm::StringRef(Spec->Name) == "dup")
+    if (Spec && (llvm::StringRef(Spec->Name) == "dup" || Meetings.untouched(Call)))
       return libraryCall(Call, *Spec, "prefetch_");
     if (Spec && Spec->Kind == CallKind::Read)
       return "FOREREAD_UNCOUNTED(" + libraryCall(Call, *Spec, "fetch_") + ")";

@@ -280,6 +280,12 @@ void prefetch_uncount(void);
  * and the slice goes on where it leaves them. */
 void prefetch_whole(void);
 
+/* Memory of whose contents nothing is looked at. It costs a page only where it is written to. */
+void *prefetch_malloc(size_t __bytes);
+void *prefetch_calloc(size_t __count, size_t __bytes);
+/* Of these, and of the C library's. */
+void prefetch_free(void *__address);
+
 FILE *prefetch_fopen(const char *__path, const char *__mode);
 FILE *prefetch_fdopen(int __fd, const char *__mode);
 FILE *prefetch_freopen(const char *__path, const char *__mode, FILE *__stream);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -269,6 +270,34 @@ static void test_mappings(void) {
     CHECK(prefetch_mmap(NULL, SIZE, PROT_READ, MAP_SHARED, -1, 0) == MAP_FAILED && errno == EBADF);
 }
 
+static long faults(void) {
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+/* More blocks than memory grows by at a time. */
+static void test_untouched(void) {
+    enum { BLOCKS = 2000, BLOCK = 65000 };
+    static unsigned char *blocks[BLOCKS];
+    long before = faults();
+    for (int n = 0; n < BLOCKS; n++) {
+        blocks[n] = n % 2 ? prefetch_malloc(BLOCK) : prefetch_calloc(BLOCK / 8, 8);
+        CHECK(blocks[n] != NULL && (uintptr_t)blocks[n] % 16 == 0);
+    }
+    CHECK(faults() - before < BLOCKS / 4);
+    for (int n = 0; n < BLOCKS; n++)
+        blocks[n][0] = blocks[n][BLOCK - 1] = (unsigned char)(n + 1);
+    for (int n = 0; n < BLOCKS; n++) {
+        CHECK(blocks[n][0] == (unsigned char)(n + 1) && blocks[n][1] == 0);
+        prefetch_free(blocks[n]);
+    }
+    CHECK(prefetch_malloc(0) != prefetch_malloc(0));
+    CHECK(prefetch_malloc(SIZE_MAX) == NULL && prefetch_calloc(SIZE_MAX / 2, 3) == NULL);
+    prefetch_free(malloc(100));
+    prefetch_free(NULL);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {{0}};
     const struct test tests[] = {
@@ -278,6 +307,7 @@ int main(int argc, char **argv) {
         {"opening makes and changes nothing", test_opening},
         {"files that do not know their size are read to their end", test_pseudo},
         {"mappings are private", test_mappings},
+        {"memory that nobody looks at is memory, and costs no page", test_untouched},
         {0},
     };
     return check_main(argc, argv, scenarios, tests);
