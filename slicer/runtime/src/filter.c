@@ -169,6 +169,7 @@ static const struct rule rules[] = {
     CALL(getcpu),
     CALL(getrandom),
     CALL(getpid),
+    CALL(getpriority),
     CALL(getppid),
     CALL(getuid),
     CALL(geteuid),

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,8 +38,6 @@
 #define CPU_SECONDS 5.0
 /* What its heap grows by, in bytes. */
 #define HEAP_STEP (1 << 20)
-/* How much nicer than the program it is: where both want one processor, the program has most of it. */
-#define NICER 10
 /* A turn of a prefetch thread on a processor, in ns: the longest there is. */
 #define TURN 100000000
 
@@ -173,13 +172,14 @@ struct standing {
 
 /* Has the calling thread, which computes, take its turns on a processor seldom and long at a time (from Linux 6.12 on): who
  * wakes there while it runs, the program before all, goes first. Else the program waits up to a turn, a millisecond, each
- * time that it is woken. Threads that this one makes have turns like any other's. */
+ * time that it is woken. Threads that this one makes have turns like any other's. It has the program's share of the
+ * processors, no less: beside others' load a smaller one would keep it from getting ahead (AASFP gives it a larger one). */
 static void take_turns(void) {
     const struct standing standing = {
         .size = sizeof standing,
         .policy = SCHED_NORMAL,
         .flags = SCHED_FLAG_RESET_ON_FORK,
-        .nice = NICER,
+        .nice = getpriority(PRIO_PROCESS, 0),
         .runtime = TURN,
     };
     raw_call(SYS_sched_setattr, 0, &standing, 0);
@@ -321,7 +321,6 @@ static const char *settle(void) {
         return "the program did not wait";
     leave_if_over();
     raw_call(SYS_prctl, PR_SET_NAME, "foreread-pre");
-    nice(NICER);
     quarantine_faults();
     bool quarantined = has_few_rights && quarantine_process(birth.shared);
     leave_if_over();

@@ -61,7 +61,7 @@ static void harms(int argc, char **argv) {
     REFUSED(execl("/bin/true", "true", (char *)NULL));
     REFUSED(prctl(PR_SET_DUMPABLE, 1));
     REFUSED(memfd_create("x", 0));
-    REFUSED(stand(0, SCHED_NORMAL, 0, 0));
+    REFUSED(stand(0, SCHED_NORMAL, -1, 0));
     REFUSED(stand(0, SCHED_FIFO, 0, 1));
     REFUSED(stand(getpid(), SCHED_NORMAL, 19, 0));
     int fds[2];

@@ -1,5 +1,6 @@
 /* pace.c - the prefetch thread ahead of the program: how far, and what comes too late. */
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +78,13 @@ static void reads_index(int argc, char **argv) {
         if (n % 20 == 0)
             prefetch_pread(other, PAGE, (off_t)(PAGES - 1 - n) * PAGE);
     }
+    leave_sign();
+}
+
+/* Has as much of a processor as the program. */
+static void has_share(int argc, char **argv) {
+    (void)argc, (void)argv;
+    EXPECT(getpriority(PRIO_PROCESS, 0) == atoi(getenv("CHECK_NICE")));
     leave_sign();
 }
 
@@ -370,8 +378,25 @@ static void test_hopeless(void) {
         FAIL("%s", outcome.report);
 }
 
+static int shares(int argc, char **argv) {
+    (void)argc, (void)argv;
+    await_slice();
+    return 0;
+}
+
+static void test_share(void) {
+    char nicer[16];
+    CHECK(nice(3) != -1);
+    snprintf(nicer, sizeof nicer, "%d", getpriority(PRIO_PROCESS, 0));
+    setenv("CHECK_NICE", nicer, 1);
+    struct outcome outcome = succeeds("shares");
+    if (strcmp(reported_text(&outcome, "ended"), "finished") != 0)
+        FAIL("%s", outcome.report);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
+        {"shares", has_share, shares},
         {"dawdles", announces, dawdles},
         {"leaves", announces, leaves},
         {"hurries", is_late, hurries},
@@ -393,6 +418,7 @@ int main(int argc, char **argv) {
         {"what the program has read is not announced any more", test_late},
         {"a prefetch thread that goes round without end, needing no room, sleeps", test_round},
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
+        {"a prefetch thread has the program's share of a processor", test_share},
         {"what is read in order is left to the kernel", test_in_order},
         {"what is in memory already needs no library", test_resident},
         {"the first that is not has it loaded", test_first_cold},
