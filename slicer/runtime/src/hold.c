@@ -34,11 +34,11 @@ static size_t stream_of(struct hold *hold, const struct reading *reading) {
         if (stream->used_at < hold->streams[found].used_at)
             found = n;
     }
-    hold->streams[found] = (struct stream){.file = reading->file, .end = reading->offset};
     /* What is on hold of the one it replaces is in no stream. */
-    for (size_t n = 0; n < hold->count; n++)
+    for (size_t n = hold->streams[found].first; n < hold->count; n++)
         if (hold->in_stream[n] == found)
             hold->in_stream[n] = STREAMS;
+    hold->streams[found] = (struct stream){.file = reading->file, .end = reading->offset, .first = hold->count};
     return found;
 }
 
@@ -48,6 +48,13 @@ static void advance(struct stream *stream, const struct reading *reading) {
     stream->end = reading->offset + reading->bytes;
     /* Call IDs only grow: the time it was used. */
     stream->used_at = reading->id + 1;
+}
+
+/* So many stay on hold, in other places than before. */
+static void settle(struct hold *hold, size_t count) {
+    hold->count = count;
+    for (size_t n = 0; n < STREAMS; n++)
+        hold->streams[n].first = 0;
 }
 
 /* Takes what is on hold of a stream out. */
@@ -60,7 +67,7 @@ static void drop(struct hold *hold, size_t stream) {
         hold->in_stream[kept++] = hold->in_stream[n];
     }
     hold->left += hold->count - kept;
-    hold->count = kept;
+    settle(hold, kept);
 }
 
 static size_t scattered(const struct hold *hold) {
@@ -120,6 +127,6 @@ void hold_release(struct lane *lane) {
     struct hold *hold = &lane->hold;
     for (size_t n = 0; n < hold->count; n++)
         lane_push(lane, &hold->readings[n]);
-    hold->count = 0;
+    settle(hold, 0);
     lane_flush(lane);
 }

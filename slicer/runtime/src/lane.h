@@ -48,6 +48,8 @@ struct stream {
     /* Bytes, gaps included. */
     uint64_t run;
     uint64_t used_at;
+    /* None that is on hold before is of it. */
+    size_t first;
 };
 
 /* What is not decided yet, oldest first, each with its stream's number. */
