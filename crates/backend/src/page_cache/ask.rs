@@ -1,11 +1,11 @@
 //! A thread that answers what is asked about files: opening one may take as long as its device, or for ever.
 //!
-//! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; between
-//! questions no file is open.
+//! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; a file
+//! is open no longer than [`STAY`] after the last question about it: to open one costs three times as much as to look.
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::Thread;
 
 use foreread_plan::FileId;
@@ -15,6 +15,7 @@ use foreread_sys::thread::Task;
 use super::calls::Calls;
 use super::file::Opened;
 use super::files::Files;
+use super::held::STAY;
 use super::lanes::Common;
 use crate::{Answer, Change, Event, Question, Standing};
 
@@ -24,7 +25,7 @@ pub(super) struct Asker {
     events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    /// The file of the last question, open while another question is there.
+    /// The file of the last question, open.
     last: Option<(FileId, Opened)>,
     /// Files looked at so far, as they were known: by number and inode.
     met: HashSet<(FileId, u64)>,
@@ -49,17 +50,27 @@ impl Asker {
     /// Answer until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Question>) {
         let (task, calls) = (Task::own(), self.calls.clone());
-        while let Ok(question) = inbox.recv() {
+        while let Some(question) = self.next(inbox) {
             self.aside.keep();
             let call = calls.enter(task);
             self.answer(&question);
             while let Ok(question) = inbox.try_recv() {
                 self.answer(&question);
             }
-            self.last = None;
             drop(call);
             self.taker.unpark();
         }
+    }
+
+    /// The next question; `None` when the backend is dropped.
+    fn next(&mut self, inbox: &Receiver<Question>) -> Option<Question> {
+        if self.last.is_some() {
+            match inbox.recv_timeout(STAY) {
+                Err(RecvTimeoutError::Timeout) => self.last = None,
+                next => return next.ok(),
+            }
+        }
+        inbox.recv().ok()
     }
 
     fn answer(&mut self, question: &Question) {
@@ -93,7 +104,9 @@ impl Asker {
 
     /// The file, open to be looked at, as it is now.
     fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
-        if self.last.as_ref().is_none_or(|(last, _)| *last != file) {
+        let (_, place) = self.files.place(file);
+        let is_it = |(last, opened): &(FileId, Opened)| *last == file && opened.place.1 == place;
+        if !self.last.as_ref().is_some_and(is_it) {
             let known = self.files.get(file)?;
             let ino = known.meta.ino;
             let opened = Opened::open(known);
