@@ -6,7 +6,6 @@
 //! Data flow: command → its record, if that is in memory → the record's sample, held against memory.
 
 use foreread_core::cold::Look;
-use foreread_plan::format::Record;
 
 use super::RunArgs;
 use super::observer::Choice;
@@ -40,16 +39,14 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, &'static str)
     if !is_plain || has_files || is_accompanied || args.observer != Choice::Auto {
         return None;
     }
-    let (found, outline) = foreread_store::find_in_memory(&args.command)?;
-    let handle = outline.handle();
-    let record = Record::Outlined(Box::new(outline));
+    let (found, record) = foreread_store::find_in_memory(&args.command)?;
     // What differs from the record is said at the end of a run that is accompanied.
     let look = not_worth(&found, &record).filter(|look| look.differences.is_empty())?;
     let summary = record.summary()?;
     if summary.is_half_unseen() && args.observer.may_be_kernel() {
         return None;
     }
-    foreread_store::mark_used(handle.file());
+    foreread_store::mark_used(record.handle().file());
     Some((summary.unobserved.clone(), why(&look)))
 }
 

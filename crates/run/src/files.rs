@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
-use foreread_plan::format::{Ending, Outline, Reader, Record};
-use foreread_plan::{Advice, FileId, FileMeta};
+use foreread_plan::format::{Ending, Outline, Reader};
+use foreread_plan::{Advice, FileId, FileMeta, Identity};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
@@ -50,14 +50,14 @@ fn hash(path: &Path) -> u64 {
 
 /// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
 ///
-/// Of a record that has an outline only the files of its sample are known at first. The others are taken in once one of them is asked
-/// for, by whoever asks first: of a plan that is in memory, none is.
+/// Only the files of a record's sample are known at first. The others are taken in once one of them is asked for, by whoever asks
+/// first: of a plan that is in memory, none is.
 #[derive(Default)]
 pub(super) struct Recorded {
     sampled: Arc<BTreeMap<FileId, FileMeta>>,
     outline: Option<Box<Outline>>,
-    /// Files of another command.
-    foreign: HashSet<FileId>,
+    /// The command that the record is to serve, if it is another's.
+    wanted: Option<Identity>,
     whole: OnceLock<Whole>,
     trouble: Trouble,
 }
@@ -105,8 +105,9 @@ impl Whole {
         }
     }
 
-    fn of(reader: Box<Reader>, foreign: &HashSet<FileId>) -> Self {
-        let whole = Self::new(reader.shared_files(), foreign);
+    fn of(mut reader: Box<Reader>, wanted: Option<&Identity>) -> Self {
+        let foreign = wanted.map(|wanted| foreread_store::foreign(wanted, &mut reader));
+        let whole = Self::new(reader.shared_files(), &foreign.unwrap_or_default());
         Self {
             reader: Mutex::new(Some(reader)),
             ..whole
@@ -115,28 +116,28 @@ impl Whole {
 }
 
 impl Recorded {
-    /// The files of a record; what is wrong with the record is said as `trouble`.
-    pub(super) fn of(record: Record, foreign: HashSet<FileId>, trouble: &Trouble) -> Self {
-        let (outline, whole) = match record {
-            Record::Outlined(outline) => (Some(outline), OnceLock::new()),
-            Record::Whole(reader) => {
-                cut_short(&reader, trouble);
-                (None, Whole::of(reader, &foreign).into())
-            }
-        };
-        let sampled = outline.as_ref().map(|outline| Arc::clone(outline.files()));
+    /// The files of a record, which may be another command's than the `wanted` one; what is wrong with the record is said as `trouble`.
+    pub(super) fn of(outline: Outline, wanted: Option<Identity>, trouble: &Trouble) -> Self {
         Self {
-            sampled: sampled.unwrap_or_default(),
-            outline,
-            foreign,
-            whole,
+            sampled: outline.files(),
+            outline: Some(Box::new(outline)),
+            wanted,
             trouble: Arc::clone(trouble),
+            ..Self::default()
         }
     }
 
-    /// What stands for the record's plan, if it has an outline.
+    /// The files of a record that is being made.
+    pub(super) fn made(reader: Reader) -> Self {
+        Self {
+            whole: Whole::of(Box::new(reader), None).into(),
+            ..Self::default()
+        }
+    }
+
+    /// What stands for the plan, unless the record is another command's, which has other files.
     pub(super) fn outline(&self) -> Option<&Outline> {
-        self.outline.as_deref()
+        self.outline.as_deref().filter(|_| self.wanted.is_none())
     }
 
     /// The record's reader, for its accesses; whoever asks first has it.
@@ -162,7 +163,7 @@ impl Recorded {
             match opened {
                 Some(Ok(reader)) => {
                     cut_short(&reader, &self.trouble);
-                    Whole::of(Box::new(reader), &self.foreign)
+                    Whole::of(Box::new(reader), self.wanted.as_ref())
                 }
                 Some(Err(why)) => {
                     self.trouble.get_or_init(|| why.to_string());

@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
 use foreread_engine::{Config, Engine, IDLE_READS, Phase, Report, Session, fetch_head};
-use foreread_plan::format::{Outline, ReadError, Reader, Record, Sample};
+use foreread_plan::format::{Outline, ReadError, Reader, Sample};
 use foreread_plan::{
     self as plan, Access, Extent, FileId, FileMeta, Head, Kind, PAGE, Seen, Sequence, Summary,
     ThreadId, ThreadMeta,
@@ -128,7 +128,7 @@ impl Trace for Recording {
     }
 
     fn sampled(&self) -> Option<&Sample> {
-        self.files.outline().map(Outline::sample)
+        self.files.outline()?.sample()
     }
 
     fn check(&mut self) {
@@ -212,7 +212,7 @@ impl Opened {
     /// A record to be followed, as it was `found`, but for those of its files that are foreign and those that the recorded run
     /// wrote itself.
     pub(super) fn new(
-        record: Record,
+        record: Outline,
         found: &Found,
         roles: Roles,
         collective: Option<Collective>,
@@ -220,7 +220,7 @@ impl Opened {
         let trouble = Trouble::default();
         let summary = record.summary().cloned();
         let learnt = learnt(record.signatures());
-        let recorded = Arc::new(Recorded::of(record, found.foreign.clone(), &trouble));
+        let recorded = Arc::new(Recorded::of(record, found.wanted.clone(), &trouble));
         let accesses = summary.as_ref().map(|summary| summary.accesses);
         let recording = Recording {
             collective: collective.clone(),
@@ -228,7 +228,9 @@ impl Opened {
         };
         let mut source = Box::new(Replay::new(recording, HashSet::new()));
         let mut backend = backend(&recorded, collective.as_ref());
-        let head = fetch_head(source.as_mut(), &mut backend);
+        // The program waits for no more than the sample.
+        let is_sampled = recorded.outline().is_some_and(|one| one.sample().is_some());
+        let head = is_sampled.then(|| fetch_head(source.as_mut(), &mut backend));
         Self {
             plan: Some(source),
             on_trial: !found.exact,
@@ -236,7 +238,7 @@ impl Opened {
             roles,
             backend,
             collective,
-            head,
+            head: head.flatten(),
             recorded,
             trouble,
             summary,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use foreread_plan::format::{Place, Record};
+use foreread_plan::format::{Outline, Place};
 use foreread_plan::{Identity, Meta};
 use foreread_sources::signature::Roles;
 use foreread_store::Store;
@@ -27,7 +27,7 @@ pub(super) struct Known {
 pub(super) struct Plan {
     pub(super) identity: Identity,
     pub(super) store: Option<Store>,
-    pub(super) known: Option<(foreread_store::Found, Record)>,
+    pub(super) known: Option<(foreread_store::Found, Outline)>,
     pub(super) destination: Option<Place>,
 }
 

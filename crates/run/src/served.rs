@@ -13,7 +13,7 @@ use foreread_backend::Change;
 use foreread_core::cold::Look;
 use foreread_core::{Account, Difference, Files, Session};
 use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
-use foreread_plan::format::{ReadError, Record};
+use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_ring::Advice;
 use foreread_sources::Nature;
@@ -40,7 +40,7 @@ impl foreread_core::Trace for Recording {
 }
 
 /// The foot of a record of this command's own, of a run that went to its end and of which nothing was lost.
-fn whole<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
+fn whole<'a>(found: &Found, record: &'a Outline) -> Option<&'a Summary> {
     let summary = record.summary()?;
     let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
     (found.exact && !was_killed && summary.lost == 0).then_some(summary)
@@ -48,12 +48,9 @@ fn whole<'a>(found: &Found, record: &'a Record) -> Option<&'a Summary> {
 
 /// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
 /// record does not tell.
-pub(super) fn not_worth(found: &Found, record: &Record) -> Option<Look> {
+pub(super) fn not_worth(found: &Found, record: &Outline) -> Option<Look> {
     let summary = whole(found, record)?;
-    let Record::Outlined(outline) = record else {
-        return None;
-    };
-    let look = Look::at(outline.sample(), &**outline.files());
+    let look = Look::at(record.sample()?, &*record.files());
     (!look.pays(summary, processor::count())).then_some(look)
 }
 
@@ -67,10 +64,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan of a record.
-    pub(super) fn of(found: &Found, record: Record) -> Self {
+    pub(super) fn of(found: &Found, record: Outline) -> Self {
         let trouble = Trouble::default();
         let may_be_left = record.summary().is_some_and(|foot| foot.left_plan);
-        let recorded = Recorded::of(record, found.foreign.clone(), &trouble);
+        let recorded = Recorded::of(record, found.wanted.clone(), &trouble);
         Self {
             recorded: Arc::new(recorded),
             trouble,

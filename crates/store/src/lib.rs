@@ -24,7 +24,6 @@ mod redact;
 mod upkeep;
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -36,8 +35,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
-use foreread_plan::format::{Handle, Outline, Place, ReadError, Reader, Record};
-use foreread_plan::{FileId, Identity, PAGE, Rank};
+use foreread_plan::format::{Handle, Outline, Place, ReadError, Reader};
+use foreread_plan::{Identity, PAGE, Rank};
 use foreread_sys::{cache, file, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
@@ -45,6 +44,7 @@ use facts::{Facts, Index};
 
 pub use identity::identity_of;
 pub use models::ModelFile;
+pub use nearest::foreign;
 pub use rank::rank;
 
 /// Size of one record, at most, in bytes.
@@ -65,9 +65,9 @@ const OPENED: usize = 4;
 /// Records equally near, of which the last used is wanted: as many of the newest are looked at.
 const EQUALS: usize = 64;
 /// Memory for the definitions of a record: for any, and so many times its size. Those of `grep -r` over 10,175 files took
-/// 9.5 times the record's size, those of `python3` importing some modules 4.2 times; a record written to mislead has 20 and more.
+/// 9.5 times the record's size, those of a million names that were looked up in 106 folders 46 times.
 const ROOM: u64 = 16 << 20;
-const TIMES: u64 = 16;
+const TIMES: u64 = 64;
 /// And of what is available at most this share: the session holds about four times as much of them.
 const SHARE: u64 = 16;
 /// Bytes at either end of a record of which opening it reads some, whatever else it holds: all of a record that is no longer
@@ -96,8 +96,8 @@ pub struct Found {
     pub exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
     pub differs: String,
-    /// Those of its files that this program will not read, as the arguments have it.
-    pub foreign: HashSet<FileId>,
+    /// The program that it is to serve, if it is not of that: [`foreign`] tells which of its files that will not read.
+    pub wanted: Option<Identity>,
     /// Why its own record is not used, if there is one.
     pub trouble: Option<String>,
 }
@@ -118,13 +118,13 @@ pub fn find_in_memory(command: &[OsString]) -> Option<(Found, Outline)> {
         return None;
     }
     let handle = Handle::new(File::from(file), &path);
-    let outline = Outline::of(&handle, room_for(facts.size)).ok()??;
+    let outline = Outline::of(&handle, room_for(facts.size)).ok()?;
     let is_its = *outline.identity() == identity && !outline.is_empty();
     let found = Found {
         path,
         exact: true,
         differs: String::new(),
-        foreign: HashSet::new(),
+        wanted: None,
         trouble: None,
     };
     is_its.then_some((found, outline))
@@ -161,18 +161,13 @@ impl Entry {
 
 /// Opens the record at a place in the store. One that is too large is not taken in before that is found out.
 fn read(place: &Place) -> Result<Reader, ReadError> {
-    let (handle, memory) = handle(place)?;
-    Outline::of(&handle, memory)?;
-    handle.open_within(memory)
+    outline(place)?.open()
 }
 
-/// The same, no further than needed to tell whether its plan is in memory, if it has an outline.
-fn outlined(place: &Place) -> Result<Record, ReadError> {
+/// The same, no further than needed to tell whether its plan is in memory.
+fn outline(place: &Place) -> Result<Outline, ReadError> {
     let (handle, memory) = handle(place)?;
-    Ok(match Outline::of(&handle, memory)? {
-        Some(outline) => Record::Outlined(Box::new(outline)),
-        None => Record::Whole(Box::new(handle.open_within(memory)?)),
-    })
+    Outline::of(&handle, memory)
 }
 
 /// The file of the record at a place in the store, and the memory that its definitions may take, in bytes.
@@ -292,12 +287,12 @@ impl Store {
         let _ = announce(&self.place_for(identity));
     }
 
-    /// What is known of a program: its own record, or the nearest one of its executable; and that, open: its own no further than
-    /// needed to tell whether its plan is in memory.
+    /// What is known of a program: its own record, or the nearest one of its executable; and that, opened no further than needed to
+    /// tell whether its plan is in memory.
     ///
     /// # Errors
     /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
-    pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Record)>> {
+    pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Outline)>> {
         let place = self.place_for(identity);
         if !place.is_taken() {
             // A recorder may have been killed that wrote it.
@@ -309,7 +304,7 @@ impl Store {
                     path: place.path(),
                     exact: true,
                     differs: String::new(),
-                    foreign: HashSet::new(),
+                    wanted: None,
                     trouble: None,
                 };
                 return Ok(Some((found, record)));
@@ -321,40 +316,36 @@ impl Store {
         match (self.nearest(identity), own) {
             (None, None) => Ok(None),
             (None, Some(error)) => Err(error),
-            (Some(reader), own) => {
-                let mut reader = self.of_like_rank(identity, reader);
-                let mut foreign = nearest::foreign(identity, &reader);
-                if identity.rank != reader.meta().identity.rank {
-                    foreign.extend(nearest::by_rank(&mut reader));
-                }
+            (Some(record), own) => {
+                let record = self.of_like_rank(identity, record);
                 let found = Found {
-                    path: reader.path().to_owned(),
+                    path: record.path().to_owned(),
                     exact: false,
-                    differs: nearest::difference(identity, &reader.meta().identity),
-                    foreign,
+                    differs: nearest::difference(identity, record.identity()),
+                    wanted: Some(identity.clone()),
                     trouble: own.map(|error| format!("{error:#}")),
                 };
-                Ok(Some((found, Record::Whole(Box::new(reader)))))
+                Ok(Some((found, record)))
             }
         }
     }
 
     /// The record of this program, if there is one, and it is usable.
-    fn own_record(&self, identity: &Identity) -> Result<Option<Record>> {
-        let record = match outlined(&self.place_for(identity)) {
+    fn own_record(&self, identity: &Identity) -> Result<Option<Outline>> {
+        let record = match outline(&self.place_for(identity)) {
             Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             read => read?,
         };
         // Two programs with one id are as good as impossible; a record renamed by hand is not.
-        let own = record.meta().identity == *identity && !record.is_empty();
+        let own = record.identity() == identity && !record.is_empty();
         Ok(own.then_some(record))
     }
 
     /// The usable record of another command of this executable that is most like this one; of equally near ones, the one
     /// used last.
-    fn nearest(&self, identity: &Identity) -> Option<Reader> {
+    fn nearest(&self, identity: &Identity) -> Option<Outline> {
         let own = identity::id(identity);
         let wanted = Facts::of(&own, identity)?;
         let mut near: Vec<(f64, usize, &Facts)> = Vec::new();
@@ -386,11 +377,11 @@ impl Store {
                 }
                 opened += 1;
                 // What cannot be read is reported by `list`, and tells nothing here.
-                if let Ok(reader) = read(&place)
-                    && reader.meta().identity.exe == identity.exe
-                    && !reader.files().is_empty()
+                if let Ok(record) = outline(&place)
+                    && record.identity().exe == identity.exe
+                    && record.summary().is_none_or(|summary| summary.files > 0)
                 {
-                    return Some(reader);
+                    return Some(record);
                 }
             }
             near = rest;
@@ -399,21 +390,17 @@ impl Store {
     }
 
     /// In place of the record of some rank that of the rank with this one's number, or the last one, of the same run.
-    fn of_like_rank(&self, identity: &Identity, found: Reader) -> Reader {
-        let (Some(wanted), Some(Rank { of, .. })) = (identity.rank, found.meta().identity.rank)
-        else {
+    fn of_like_rank(&self, identity: &Identity, found: Outline) -> Outline {
+        let (Some(wanted), Some(Rank { of, .. })) = (identity.rank, found.identity().rank) else {
             return found;
         };
         let rank = wanted.rank.min(of.saturating_sub(1));
         let like = Identity {
             rank: Some(Rank { rank, of }),
-            ..found.meta().identity.clone()
+            ..found.identity().clone()
         };
         let own = self.own_record(&like).ok().flatten();
-        match own.map(Record::whole) {
-            Some(Ok(reader)) => reader,
-            Some(Err(_)) | None => found,
-        }
+        own.unwrap_or(found)
     }
 
     /// What is noted of the records of the executable that this id stands for; made anew if nothing is.
@@ -436,8 +423,8 @@ impl Store {
 
     /// Adds a record to what is noted; whether that changes anything.
     fn note(&self, index: &mut Index, entry: &Entry) -> bool {
-        let reader = entry.reader().ok();
-        let facts = reader.and_then(|reader| Facts::of(&entry.id, &reader.meta().identity));
+        let record = outline(&entry.place).ok();
+        let facts = record.and_then(|record| Facts::of(&entry.id, record.identity()));
         facts.is_some_and(|facts| index.add(facts))
     }
 

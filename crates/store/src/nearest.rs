@@ -23,8 +23,17 @@ const LOOKED_AT: usize = 1 << 22;
 const TOLD_WORDS: usize = 2;
 const TOLD_CHARS: usize = 30;
 
+/// The files of a record that the `wanted` command will not read.
+pub fn foreign(wanted: &Identity, record: &mut Reader) -> HashSet<FileId> {
+    let mut foreign = unnamed(wanted, record);
+    if wanted.rank != record.meta().identity.rank {
+        foreign.extend(by_rank(record));
+    }
+    foreign
+}
+
 /// The files of a record that only its own command names, or that lie in folders only it names.
-pub(super) fn foreign(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
+fn unnamed(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
     let here = named(wanted);
     let there = named(&record.meta().identity);
     let is_foreign = |path: &Path| {
@@ -41,7 +50,7 @@ pub(super) fn foreign(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
 
 /// The files of a record that its rank read or wrote through MPI: another rank is at other places in them. Of those, the
 /// patterns hold, not the reads.
-pub(super) fn by_rank(record: &mut Reader) -> HashSet<FileId> {
+fn by_rank(record: &mut Reader) -> HashSet<FileId> {
     let accesses = record.accesses().map_while(Result::ok).take(LOOKED_AT);
     let asked = accesses.filter(|access| access.kind.asks());
     let files = asked.map(|access| access.file).collect();
@@ -140,8 +149,8 @@ mod tests {
         let paths = ["a/0", "a/1", "a/deep/0", "b/0", "b/1", "gone"];
         let foreign_of = |there: (&str, &[&str]), here: (&str, &[&str])| -> Vec<&str> {
             let in_root = |(cwd, argv)| of(root.join(cwd).to_str().unwrap(), argv);
-            let record = record_of(in_root(there), paths.map(|path| root.join(path)));
-            let foreign = foreign(&in_root(here), &record);
+            let mut record = record_of(in_root(there), paths.map(|path| root.join(path)));
+            let foreign = foreign(&in_root(here), &mut record);
             let mut ids: Vec<_> = foreign.into_iter().map(|id| id.0 as usize).collect();
             ids.sort_unstable();
             ids.into_iter().map(|id| paths[id]).collect()

@@ -188,7 +188,7 @@ fn a_program_without_a_record_finds_what_its_killed_recorder_left() {
     let left = abandon(&store, &tool);
     let (found, record) = store.find(&tool).unwrap().unwrap();
     assert!(found.exact && !left.exists());
-    assert_eq!(record.whole().unwrap().files().len(), 1);
+    assert_eq!(record.open().unwrap().files().len(), 1);
     store.announce(&tool);
 }
 

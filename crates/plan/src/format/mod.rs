@@ -42,7 +42,7 @@ mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
 pub use handle::{Handle, Shared};
-pub use outline::{Outline, Record};
+pub use outline::Outline;
 pub use place::{Partial, Place};
 pub use reader::Reader;
 pub use record_file::{RecordFile, redefine};

@@ -1,7 +1,9 @@
 //! A record, opened no further than it takes to tell whether its plan is in memory.
 //!
+//! Invariant: how long that takes does not depend on how much was recorded.
+//!
 //! Data flow: the record's header, sample, signatures and summary → [`Outline`]; the rest stays where it is until
-//! [`Outline::open`]. [`Record`] is a record opened so far, or as a whole where it has no sample.
+//! [`Outline::open`].
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -17,35 +19,46 @@ use super::signatures::{Signature, Signatures};
 use super::{ReadError, Reader};
 use crate::{FileId, FileMeta, Identity, Meta, Summary};
 
-/// What is known of a complete record before its definitions and accesses are taken in.
+/// What is known of a record before its definitions and accesses are taken in.
 #[derive(Debug)]
 pub struct Outline {
     handle: Handle,
     /// What its definitions may take, in bytes.
     memory: u64,
     meta: Meta,
+    /// Offset of its first frame.
+    start: u64,
+    foot: Option<Foot>,
+}
+
+/// What a complete record ends with, but for its definitions.
+#[derive(Debug)]
+struct Foot {
     summary: Summary,
     signatures: Signatures,
-    sample: Sample,
+    sample: Option<Sample>,
     /// The definitions that the sample has.
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Offsets of its first frame, and of its trailer.
-    start: u64,
     trailer_at: u64,
 }
 
 impl Outline {
-    /// The outline of a record; `None` if the record has none, or anything is wrong with it, as [`Reader::within`] will tell.
+    /// The outline of a record. Of one that breaks off, or whose foot is damaged, it is the header alone.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Limit`] where its definitions take more than `memory` bytes, as far as it says itself: nobody need take them in to
-    /// find that out.
-    pub fn of(handle: &Handle, memory: u64) -> Result<Option<Self>, ReadError> {
-        let Some(outline) = Self::taken_in(handle, memory) else {
-            return Ok(None);
-        };
-        let held = outline.summary.files.saturating_mul(HELD);
+    /// What is wrong with its header, and [`ReadError::Limit`] where its definitions take more than `memory` bytes, as far as it
+    /// says itself: nobody need take them in to find that out.
+    pub fn of(handle: &Handle, memory: u64) -> Result<Self, ReadError> {
+        let size = handle.file().metadata().map_err(|source| ReadError::Io {
+            path: handle.path().to_owned(),
+            source,
+        })?;
+        let mut input = handle.input();
+        let (meta, start) = read_header(&mut input, size.len(), handle.path())?;
+        let foot = Foot::taken_in(&mut input, (start, size.len()), memory);
+        let files = foot.as_ref().map_or(0, |foot| foot.summary.files);
+        let held = files.saturating_mul(HELD);
         if held > memory {
             return Err(ReadError::Limit {
                 path: handle.path().to_owned(),
@@ -54,53 +67,12 @@ impl Outline {
                 limit: memory,
             });
         }
-        Ok(Some(outline))
-    }
-
-    fn taken_in(handle: &Handle, memory: u64) -> Option<Self> {
-        let size = handle.file().metadata().ok()?.len();
-        let mut input = handle.input();
-        let (meta, start) = read_header(&mut input, size, handle.path()).ok()?;
-        let trailer_at = size.checked_sub(TRAILER_LEN as u64)?;
-        let mut trailer = [0; TRAILER_LEN];
-        input.seek(SeekFrom::Start(trailer_at)).ok()?;
-        input.read_exact(&mut trailer).ok()?;
-        let index = frame::decode_trailer(&trailer)?;
-        if index < start {
-            return None;
-        }
-        input.seek(SeekFrom::Start(index)).ok()?;
-        let mut frames = FrameReader::new().ok()?;
-        let (mut at, mut sample) = (index, None);
-        let (mut signatures, mut summary) = (Signatures::default(), None);
-        while at < trailer_at {
-            let head = read_head(&mut input, at, trailer_at).ok()?;
-            at += frame_len(&head);
-            if matches!(head.tag, Tag::Files | Tag::Threads) {
-                input.seek_relative(head.stored_len as i64).ok()?;
-                continue;
-            }
-            let payload = frames.payload(&mut input, &head).ok()?.ok()?;
-            match head.tag {
-                Tag::Sample => sample = Some(Sample::decode(payload, memory).ok()?),
-                Tag::Signatures => signatures = Signatures::decode(payload).ok()?,
-                Tag::End => summary = Some(serde_json::from_slice(payload).ok()?),
-                Tag::Index | Tag::Files | Tag::Threads => {}
-                Tag::Accesses => return None,
-            }
-        }
-        let (sample, files) = sample?;
-        let summary: Summary = summary?;
-        Some(Self {
+        Ok(Self {
             handle: handle.clone(),
             memory,
             meta,
-            summary,
-            signatures,
-            sample,
-            files,
             start,
-            trailer_at,
+            foot,
         })
     }
 
@@ -109,24 +81,47 @@ impl Outline {
         self.handle.clone()
     }
 
+    /// The record's path, as errors name it.
+    pub fn path(&self) -> &Path {
+        self.handle.path()
+    }
+
+    /// What the record says about its run.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
     /// Whose record it is.
     pub fn identity(&self) -> &Identity {
         &self.meta.identity
     }
 
-    /// Whether it tells nothing of the program.
-    pub fn is_empty(&self) -> bool {
-        self.summary.files == 0 && !self.summary.tells_who_observes()
+    /// How the run went; `None` if the record does not reach its end.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.foot.as_ref().map(|foot| &foot.summary)
     }
 
-    /// The sample of the record's plan.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
+    /// The patterns found in the record. Nobody vouches for them.
+    pub fn signatures(&self) -> &[Signature] {
+        let foot = self.foot.as_ref();
+        foot.map_or(&[], |foot| &foot.signatures.all)
+    }
+
+    /// Whether it tells nothing of the program, as far as is known: of a record that does not reach its end, nobody knows.
+    pub fn is_empty(&self) -> bool {
+        self.summary()
+            .is_some_and(|summary| summary.files == 0 && !summary.tells_who_observes())
+    }
+
+    /// The sample of the record's plan, if it has one.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.foot.as_ref()?.sample.as_ref()
     }
 
     /// The files of the sample, and those that were read in an order of which the kernel is best told.
-    pub fn files(&self) -> &Arc<BTreeMap<FileId, FileMeta>> {
-        &self.files
+    pub fn files(&self) -> Arc<BTreeMap<FileId, FileMeta>> {
+        let foot = self.foot.as_ref();
+        foot.map(|foot| Arc::clone(&foot.files)).unwrap_or_default()
     }
 
     /// Opens the record as a whole.
@@ -143,13 +138,16 @@ impl Outline {
     /// # Errors
     /// [`ReadError::Damaged`] with the first frame that is not what was written, or [`ReadError::Io`].
     pub fn check(&self) -> Result<(), ReadError> {
+        let Some(foot) = &self.foot else {
+            return self.open()?.check();
+        };
         let mut input = self.handle.input();
         let mut at = self.start;
         let mut checked = || -> Result<(), Fault> {
             let mut frames = FrameReader::new()?;
             input.seek(SeekFrom::Start(at))?;
-            while at < self.trailer_at {
-                let head = read_head(&mut input, at, self.trailer_at)?;
+            while at < foot.trailer_at {
+                let head = read_head(&mut input, at, foot.trailer_at)?;
                 frames.check(&mut input, &head)??;
                 at += frame_len(&head);
             }
@@ -160,75 +158,49 @@ impl Outline {
     }
 }
 
-/// A record that was found.
-pub enum Record {
-    /// Opened as far as its sample.
-    Outlined(Box<Outline>),
-    /// Opened as a whole.
-    Whole(Box<Reader>),
-}
-
-impl Record {
-    /// What the record says about its run.
-    pub fn meta(&self) -> &Meta {
-        match self {
-            Self::Outlined(outline) => &outline.meta,
-            Self::Whole(reader) => reader.meta(),
+impl Foot {
+    /// The foot of a record of this size whose frames begin at `start`; `None` if it has none, or anything is wrong with it.
+    fn taken_in(
+        input: &mut BufReader<Shared>,
+        (start, size): (u64, u64),
+        memory: u64,
+    ) -> Option<Self> {
+        let trailer_at = size.checked_sub(TRAILER_LEN as u64)?;
+        let mut trailer = [0; TRAILER_LEN];
+        input.seek(SeekFrom::Start(trailer_at)).ok()?;
+        input.read_exact(&mut trailer).ok()?;
+        let index = frame::decode_trailer(&trailer)?;
+        if index < start {
+            return None;
         }
-    }
-
-    /// How the run went; `None` if the record does not reach its end.
-    pub fn summary(&self) -> Option<&Summary> {
-        match self {
-            Self::Outlined(outline) => Some(&outline.summary),
-            Self::Whole(reader) => reader.summary(),
-        }
-    }
-
-    /// The patterns found in the record. Nobody vouches for them.
-    pub fn signatures(&self) -> &[Signature] {
-        match self {
-            Self::Outlined(outline) => &outline.signatures.all,
-            Self::Whole(reader) => reader.signatures(),
-        }
-    }
-
-    /// The record, opened as a whole.
-    ///
-    /// # Errors
-    /// As [`Outline::open`].
-    pub fn whole(self) -> Result<Reader, ReadError> {
-        match self {
-            Self::Outlined(outline) => outline.open(),
-            Self::Whole(reader) => Ok(*reader),
-        }
-    }
-
-    /// Whether it tells nothing of the program.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Outlined(outline) => outline.is_empty(),
-            Self::Whole(reader) => {
-                let tells = reader.summary().is_some_and(Summary::tells_who_observes);
-                reader.files().is_empty() && !tells
+        input.seek(SeekFrom::Start(index)).ok()?;
+        let mut frames = FrameReader::new().ok()?;
+        let (mut at, mut sample) = (index, None);
+        let (mut signatures, mut summary) = (Signatures::default(), None);
+        while at < trailer_at {
+            let head = read_head(input, at, trailer_at).ok()?;
+            at += frame_len(&head);
+            if matches!(head.tag, Tag::Files | Tag::Threads) {
+                input.seek_relative(head.stored_len as i64).ok()?;
+                continue;
+            }
+            let payload = frames.payload(input, &head).ok()?.ok()?;
+            match head.tag {
+                Tag::Sample => sample = Some(Sample::decode(payload, memory).ok()?),
+                Tag::Signatures => signatures = Signatures::decode(payload).ok()?,
+                Tag::End => summary = Some(serde_json::from_slice(payload).ok()?),
+                Tag::Index | Tag::Files | Tag::Threads => {}
+                Tag::Accesses => return None,
             }
         }
-    }
-
-    /// The file, whatever is under its name by now.
-    pub fn handle(&self) -> Handle {
-        match self {
-            Self::Outlined(outline) => outline.handle.clone(),
-            Self::Whole(reader) => reader.handle(),
-        }
-    }
-
-    /// The record's path, as errors name it.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Outlined(outline) => outline.handle.path(),
-            Self::Whole(reader) => reader.path(),
-        }
+        let (sample, files) = sample.unzip();
+        Some(Self {
+            summary: summary?,
+            signatures,
+            sample,
+            files: files.unwrap_or_default(),
+            trailer_at,
+        })
     }
 }
 

@@ -31,7 +31,7 @@ fn a_touch_of_all_pages_is_disclosed_a_few_at_a_time() {
 const FILES: u64 = 3000;
 
 /// Files in a folder, and the record of a run that looked each up and read each.
-fn recorded(folder: &Path) -> Record {
+fn recorded(folder: &Path) -> Outline {
     let path = folder.join("record.fr");
     let place = Place::at(&path).unwrap();
     let meta = Meta {
@@ -76,20 +76,16 @@ fn recorded(folder: &Path) -> Record {
     }
     recorder.commit(Summary::default()).unwrap();
     let handle = Handle::new(fs::File::open(&path).unwrap(), &path);
-    Record::Outlined(Box::new(
-        Outline::of(&handle, u64::MAX)
-            .expect("a record")
-            .expect("a sample"),
-    ))
+    Outline::of(&handle, u64::MAX).expect("a record")
 }
 
 /// What a session of this record does once it has looked at the plan, and whether all of the record was taken in for that.
-fn looked_at(record: Record) -> (Phase, bool) {
+fn looked_at(record: Outline) -> (Phase, bool) {
     let found = Found {
         path: record.path().to_owned(),
         exact: true,
         differs: String::new(),
-        foreign: HashSet::new(),
+        wanted: None,
         trouble: None,
     };
     let roles = Roles::new(std::iter::empty(), Path::new("/"));
@@ -132,4 +128,34 @@ fn of_a_plan_that_is_not_in_memory_the_record_is_taken_in() {
         let looked = looked_at(record);
         check!(looked == (Phase::Ahead, true), "{looked:?}");
     });
+}
+
+/// Its own, one that breaks off, and another command's.
+#[test]
+fn no_record_is_taken_in_before_the_program_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = recorded(folder.path()).path().to_owned();
+    let whole = fs::read(&path).unwrap();
+    let outline = || {
+        Outline::of(
+            &Handle::new(fs::File::open(&path).unwrap(), &path),
+            u64::MAX,
+        )
+    };
+    for (length, exact) in [(0, true), (1, true), (0, false), (1, false)] {
+        fs::write(&path, &whole[..whole.len() - length]).unwrap();
+        let found = Found {
+            path: path.clone(),
+            exact,
+            differs: String::new(),
+            wanted: (!exact).then(|| outline().unwrap().identity().clone()),
+            trouble: None,
+        };
+        let plan = crate::served::Plan::of(&found, outline().unwrap());
+        assert!(plan.advice().count() == 0 && !plan.recorded.is_whole());
+        let roles = Roles::new(std::iter::empty(), Path::new("/"));
+        let opened = Opened::new(outline().unwrap(), &found, roles, None);
+        assert!(opened.advice().count() == 0 && !opened.recorded.is_whole());
+        assert!(opened.recorded.follows(FileId(FILES as u32 - 1)));
+    }
 }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foreread_engine::preview;
-use foreread_plan::format::{Place, Reader, Record, RecordFile, Sample, WriteError};
+use foreread_plan::format::{Place, Reader, RecordFile, Sample, WriteError};
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
 use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
@@ -136,8 +136,8 @@ fn write(
 fn sample(reader: Reader) -> Sample {
     let accesses = reader.summary().map(|summary| summary.accesses);
     let trouble = Trouble::default();
-    let files = Recorded::of(Record::Whole(Box::new(reader)), HashSet::new(), &trouble);
-    let recording = Recording::new(&Arc::new(files), accesses, &trouble);
+    let files = Arc::new(Recorded::made(reader));
+    let recording = Recording::new(&files, accesses, &trouble);
     preview(&mut Replay::new(recording, HashSet::new()))
 }
 

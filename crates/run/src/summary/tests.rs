@@ -129,7 +129,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             path: "/records/y.fr".into(),
             exact: false,
             differs: "the command with 'exit 9' for 'exit 10'".into(),
-            foreign: HashSet::new(),
+            wanted: None,
             trouble: None,
         }),
         report: Some(Report {

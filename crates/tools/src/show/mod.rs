@@ -125,7 +125,7 @@ fn open(args: &args::Show) -> Result<Reader> {
         if !found.exact {
             eprintln!("foreread: this is the record of {}", plain(&found.differs));
         }
-        return Ok(record.whole()?);
+        return Ok(record.open()?);
     }
     let entries = store.entries()?;
     let Some(name) = &args.record else {
