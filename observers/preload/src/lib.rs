@@ -48,6 +48,7 @@ mod streak;
 mod symbols;
 mod sys;
 mod threads;
+mod traced;
 mod uring;
 mod watch;
 
