@@ -1,6 +1,6 @@
-//! A file system that stops answering: requests are taken from the kernel, and held.
+//! A file system that stops answering: requests are taken from the kernel, and held. Or one that computes what is read.
 //!
-//! That is the worst there is: whoever has made such a request cannot be killed until it is answered.
+//! The first is the worst there is: whoever has made such a request cannot be killed until it is answered.
 //!
 //! Invariant: dropped, it answers all that it holds, and is unmounted.
 //!
@@ -33,6 +33,7 @@ type Held = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 pub struct Silent {
     session: Option<BackgroundSession>,
     silent: Arc<AtomicBool>,
+    computes: Arc<AtomicBool>,
     held: Held,
     /// Where it is mounted.
     pub folder: PathBuf,
@@ -46,18 +47,26 @@ impl Silent {
     pub fn mount(folder: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let silent = Arc::<AtomicBool>::default();
+        let computes = Arc::<AtomicBool>::default();
         let held = Held::default();
         let server = Server {
             silent: Arc::clone(&silent),
+            computes: Arc::clone(&computes),
             held: Arc::clone(&held),
         };
         let session = Session::new(server, folder, &fuser::Config::default())?;
         Ok(Self {
             session: Some(session.spawn()?),
             silent,
+            computes,
             held,
             folder: folder.to_owned(),
         })
+    }
+
+    /// From now on each read takes processor time.
+    pub fn compute(&self) {
+        self.computes.store(true, Ordering::SeqCst);
     }
 
     /// From now on nothing is answered.
@@ -89,8 +98,22 @@ impl Drop for Silent {
     }
 }
 
+/// Processor time of one read, in ns.
+const COMPUTED: i64 = 2_000_000;
+
+/// Uses processor time.
+fn compute() {
+    let used = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    let begun = used();
+    while used() - begun < COMPUTED {}
+}
+
 struct Server {
     silent: Arc<AtomicBool>,
+    computes: Arc<AtomicBool>,
     held: Held,
 }
 
@@ -176,6 +199,9 @@ impl Filesystem for Server {
         reply: ReplyData,
     ) {
         if let Some(reply) = self.taken(reply) {
+            if self.computes.load(Ordering::SeqCst) {
+                compute();
+            }
             let len = u64::from(size).min(SIZE.saturating_sub(offset));
             reply.data(&vec![b'x'; len as usize]);
         }

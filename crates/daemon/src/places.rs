@@ -96,8 +96,8 @@ impl Places {
             .max_by_key(|mount| mount.point.as_os_str().len());
         under.is_some_and(|mount| {
             let kind = mount.fs_type.as_str();
-            let is_fuse = kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.");
-            mount.dev == device && !REFUSED.contains(&kind) && (self.fuse || !is_fuse)
+            let is_served = self.fuse || !mount.is_in_user_space();
+            mount.dev == device && !REFUSED.contains(&kind) && is_served
         })
     }
 }

@@ -74,6 +74,9 @@ pub struct Summary {
     /// time of a run was spent waiting: at mapped pages, too, whose waits are not observed.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Processor time of everybody else meanwhile, in ns; `None` if that is not known.
+    #[serde(default)]
+    pub others_ns: Option<u64>,
     /// Of the small reads that waited for a device and did not go on from the last of their file, nine in ten took at
     /// most this, in ns; `None` if too few did. Tells a disk with a moving head from one that only says it has one.
     #[serde(default)]
@@ -110,6 +113,13 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether most of what the run's reads waited was not for somebody to compute, as far as the record shows: nobody else computed for half
+    /// as long.
+    pub fn waited_for_idle_servers(&self) -> bool {
+        let others = self.others_ns.filter(|_| !self.helped);
+        others.is_some_and(|others| others < self.read_ns / 2)
+    }
+
     /// Whether it tells, without any file in the record, who has to observe the next run.
     pub fn tells_who_observes(&self) -> bool {
         self.unseen_bytes.is_some() || self.by_kernel

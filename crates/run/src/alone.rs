@@ -41,7 +41,8 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, &'static str)
     }
     let (found, record) = foreread_store::find_in_memory(&args.command)?;
     // What differs from the record is said at the end of a run that is accompanied.
-    let look = not_worth(&found, &record).filter(|look| look.differences.is_empty())?;
+    let look =
+        not_worth(&found, &record, &record.files()).filter(|look| look.differences.is_empty())?;
     let summary = record.summary()?;
     if summary.is_half_unseen() && args.observer.may_be_kernel() {
         return None;

@@ -18,6 +18,8 @@ use foreread_plan::format::{Ending, Outline, Reader};
 use foreread_plan::{Advice, FileId, FileMeta, Identity};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use super::user_space::UserSpace;
+
 /// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
 const FILES: usize = 1 << 22;
 
@@ -58,6 +60,8 @@ pub(super) struct Recorded {
     outline: Option<Box<Outline>>,
     /// The command that the record is to serve, if it is another's.
     wanted: Option<Identity>,
+    /// Whether files in user space are left alone.
+    spares: bool,
     whole: OnceLock<Whole>,
     trouble: Trouble,
 }
@@ -66,8 +70,10 @@ pub(super) struct Recorded {
 #[derive(Default)]
 struct Whole {
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Those that are not followed: the recorded run wrote them itself or dropped their pages, or they are of another command.
+    /// Those that are not followed: the recorded run wrote them itself or dropped their pages, they are of another command, or spared.
     skipped: FxHashSet<FileId>,
+    /// Those that lie in user space, and are left alone for that.
+    spared: FxHashSet<FileId>,
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
     others: FxHashMap<FileId, FileId>,
@@ -79,11 +85,18 @@ struct Whole {
 }
 
 impl Whole {
-    fn new(files: Arc<BTreeMap<FileId, FileMeta>>, foreign: &HashSet<FileId>) -> Self {
+    fn new(
+        files: Arc<BTreeMap<FileId, FileMeta>>,
+        foreign: &HashSet<FileId>,
+        spared: FxHashSet<FileId>,
+    ) -> Self {
         let (mut first, mut others) = (FxHashMap::default(), FxHashMap::default());
         first.reserve(files.len());
         let is_skipped = |id: &FileId, meta: &FileMeta| {
-            meta.written || meta.advice == Advice::Dropped || foreign.contains(id)
+            meta.written
+                || meta.advice == Advice::Dropped
+                || foreign.contains(id)
+                || spared.contains(id)
         };
         let skipped = files.iter().filter(|(id, meta)| is_skipped(id, meta));
         let skipped: FxHashSet<_> = skipped.map(|(&id, _)| id).collect();
@@ -99,15 +112,21 @@ impl Whole {
         Self {
             files,
             skipped,
+            spared,
             first,
             others,
             ..Self::default()
         }
     }
 
-    fn of(mut reader: Box<Reader>, wanted: Option<&Identity>) -> Self {
+    fn of(mut reader: Box<Reader>, wanted: Option<&Identity>, spares: bool) -> Self {
         let foreign = wanted.map(|wanted| foreread_store::foreign(wanted, &mut reader));
-        let whole = Self::new(reader.shared_files(), &foreign.unwrap_or_default());
+        let foreign = foreign.unwrap_or_default();
+        let mut user_space = UserSpace::default();
+        let files = reader.files().iter().filter(|_| spares);
+        let spared = files.filter(|(_, meta)| user_space.has(meta.dev));
+        let spared = spared.map(|(&id, _)| id).collect();
+        let whole = Self::new(reader.shared_files(), &foreign, spared);
         Self {
             reader: Mutex::new(Some(reader)),
             ..whole
@@ -127,10 +146,20 @@ impl Recorded {
         }
     }
 
+    /// The same, with or without its files in user space.
+    pub(super) fn sparing(self, spares: bool) -> Self {
+        Self { spares, ..self }
+    }
+
+    /// How many of its files are left alone because they lie in user space, as far as is known.
+    pub(super) fn spared(&self) -> usize {
+        self.whole.get().map_or(0, |whole| whole.spared.len())
+    }
+
     /// The files of a record that is being made.
     pub(super) fn made(reader: Reader) -> Self {
         Self {
-            whole: Whole::of(Box::new(reader), None).into(),
+            whole: Whole::of(Box::new(reader), None, false).into(),
             ..Self::default()
         }
     }
@@ -163,7 +192,7 @@ impl Recorded {
             match opened {
                 Some(Ok(reader)) => {
                     cut_short(&reader, &self.trouble);
-                    Whole::of(Box::new(reader), self.wanted.as_ref())
+                    Whole::of(Box::new(reader), self.wanted.as_ref(), self.spares)
                 }
                 Some(Err(why)) => {
                     self.trouble.get_or_init(|| why.to_string());
@@ -194,6 +223,13 @@ impl Recorded {
     /// Whether the file is left out.
     pub(super) fn skips(&self, file: FileId) -> bool {
         self.whole().skipped.contains(&file)
+    }
+
+    /// Whether what the program reads of a recorded file is nobody's concern: it drops the pages itself, or they are spared.
+    pub(super) fn is_left_alone(&self, file: FileId) -> bool {
+        let Whole { files, spared, .. } = self.whole();
+        let meta = files.get(&file);
+        spared.contains(&file) || meta.is_some_and(|meta| meta.advice == Advice::Dropped)
     }
 
     /// Whether the file is among those that are followed.
@@ -363,7 +399,7 @@ mod tests {
         let files = files.iter().map(|(id, meta)| (FileId(*id), meta.clone()));
         let foreign = foreign.iter().copied().map(FileId).collect();
         Arc::new(Recorded {
-            whole: Whole::new(Arc::new(files.collect()), &foreign).into(),
+            whole: Whole::new(Arc::new(files.collect()), &foreign, FxHashSet::default()).into(),
             ..Recorded::default()
         })
     }

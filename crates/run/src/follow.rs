@@ -30,6 +30,7 @@ use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
 use super::lessons::learnt;
+use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::{chosen, computes, turns};
 
@@ -318,6 +319,9 @@ pub(super) struct Follower {
     collective: Option<Collective>,
     /// Files that have had their turn.
     met: HashSet<FileId>,
+    /// Files of which nothing is fetched without a plan: their file systems are in user space.
+    spared: HashSet<FileId>,
+    user_space: UserSpace,
     /// The record's files that were seen to be other than it has them.
     overtaken: HashSet<FileId>,
     recorded: Arc<Recorded>,
@@ -370,6 +374,8 @@ impl Follower {
             roles: opened.roles,
             collective: opened.collective,
             met: HashSet::new(),
+            spared: HashSet::new(),
+            user_space: UserSpace::default(),
             overtaken: HashSet::new(),
             recorded: opened.recorded,
             trouble: opened.trouble,
@@ -507,6 +513,10 @@ impl Sink for Follower {
     }
 
     fn opened(&mut self, id: FileId, meta: &FileMeta) {
+        let is_guessed = !self.has_plan && self.collective.is_none();
+        if is_guessed && self.user_space.has(meta.dev) {
+            self.spared.insert(id);
+        }
         self.tell(id, meta);
         if !meta.directory && self.met.insert(id) {
             self.session.see(Seen::Role {
@@ -540,6 +550,9 @@ impl Sink for Follower {
             && let Some(collective) = &self.collective
         {
             collective.ask(file);
+        }
+        if self.spared.contains(&file) {
+            return;
         }
         if kind.reads() && self.wants(&sequence) {
             self.session.see(Seen::Read(sequence));

@@ -28,6 +28,7 @@ mod summary;
 mod supervisor;
 mod touched;
 mod unseen;
+mod user_space;
 mod watch;
 
 use std::convert::Infallible;
@@ -43,7 +44,7 @@ use foreread_segment::Segment;
 use foreread_sys::helper::{self as processes, Side};
 use foreread_sys::process::End;
 use foreread_sys::processor::Aside;
-use foreread_sys::{lease, memory, own, spawn, thread};
+use foreread_sys::{lease, memory, own, spawn, thread, usage};
 use foreread_words::units::bytes;
 use foreread_words::{plain, quoted};
 
@@ -316,7 +317,10 @@ fn help(
         .known
         .as_ref()
         .filter(|_| account.rank.is_none() && is_whole);
-    let look = look.and_then(|(found, record)| served::not_worth(found, record));
+    let look = look.and_then(|(found, record)| {
+        let files = served::fetched(record);
+        served::not_worth(found, record, &files)
+    });
     account.alone = look.as_ref().map(alone::why);
     let mut observed = match look {
         Some(_) => None,
@@ -400,6 +404,7 @@ fn help(
     let has_library = |one: &Observing| !one.libraries().is_empty();
     link.ready(observed.as_ref().is_some_and(has_library));
     let started = link.started()?;
+    account.all_cpu = usage::of_all().ok();
     args.let_go();
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));

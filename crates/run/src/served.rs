@@ -5,7 +5,7 @@
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
 use super::follow::{Followed, REPLAY, Recording, advice};
+use super::user_space::UserSpace;
 use super::watch::Sink;
 
 impl Files for Recorded {
@@ -46,11 +47,31 @@ fn whole<'a>(found: &Found, record: &'a Outline) -> Option<&'a Summary> {
     (found.exact && !was_killed && summary.lost == 0).then_some(summary)
 }
 
+/// Whether the record's files in user space are left alone.
+fn spares(record: &Outline) -> bool {
+    let summary = record.summary();
+    !summary.is_some_and(Summary::waited_for_idle_servers)
+}
+
+/// The files of a record's sample, but for those that are left alone.
+pub(super) fn fetched(record: &Outline) -> Arc<BTreeMap<FileId, FileMeta>> {
+    let mut files = record.files();
+    let mut user_space = UserSpace::default();
+    if spares(record) && files.values().any(|meta| user_space.has(meta.dev)) {
+        Arc::make_mut(&mut files).retain(|_, meta| !user_space.has(meta.dev));
+    }
+    files
+}
+
 /// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
-/// record does not tell.
-pub(super) fn not_worth(found: &Found, record: &Outline) -> Option<Look> {
+/// record does not tell. Places in other than these files are not looked at.
+pub(super) fn not_worth(
+    found: &Found,
+    record: &Outline,
+    files: &BTreeMap<FileId, FileMeta>,
+) -> Option<Look> {
     let summary = whole(found, record)?;
-    let look = Look::at(record.sample()?, &*record.files());
+    let look = Look::at(record.sample()?, files);
     (!look.pays(summary, processor::count())).then_some(look)
 }
 
@@ -67,7 +88,8 @@ impl Plan {
     pub(super) fn of(found: &Found, record: Outline) -> Self {
         let trouble = Trouble::default();
         let may_be_left = record.summary().is_some_and(|foot| foot.left_plan);
-        let recorded = Recorded::of(record, found.wanted.clone(), &trouble);
+        let spares = spares(&record);
+        let recorded = Recorded::of(record, found.wanted.clone(), &trouble).sparing(spares);
         Self {
             recorded: Arc::new(recorded),
             trouble,
@@ -142,7 +164,7 @@ pub(super) struct Served {
     trouble: Trouble,
     /// The record's files that were seen to be other than it has them.
     overtaken: FxHashSet<FileId>,
-    /// Files that this run has written itself, or drops from memory: what is read of them is nobody's concern.
+    /// Files that this run has written itself, or that are left alone: what is read of them is nobody's concern.
     written: FxHashSet<FileId>,
 }
 
@@ -210,8 +232,7 @@ impl Served {
 impl Sink for Served {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
         self.named(id, meta);
-        let is_dropped = |known: &FileMeta| known.advice == foreread_plan::Advice::Dropped;
-        if meta.written || self.recorded.get(id).is_some_and(is_dropped) {
+        if meta.written || self.recorded.is_left_alone(id) {
             self.written.insert(id);
         }
     }

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_backend::Change;
@@ -18,9 +19,9 @@ use foreread_engine::{Ledger, Phase, Report, StrandReport};
 use foreread_plan::{Advice, FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
-use foreread_sys::replace;
+use foreread_sys::{replace, usage};
 use foreread_words::units::bytes;
-use foreread_words::{plain, shown};
+use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
 use super::cache::CacheAccount;
@@ -74,6 +75,8 @@ pub(super) struct Account {
     killed: bool,
     device_bytes: Option<u64>,
     cpu_ns: Option<u64>,
+    /// Processor time of everybody on the machine when the program was started.
+    pub(super) all_cpu: Option<Duration>,
     /// Those of them that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
     /// Why the program was left alone, if its plan was looked for in memory.
@@ -120,6 +123,7 @@ impl Account {
             killed: false,
             device_bytes: None,
             cpu_ns: None,
+            all_cpu: None,
             unseen_bytes: None,
             alone: None,
             unobserved: Vec::new(),
@@ -194,6 +198,12 @@ impl Account {
             self.remark(format!(
                 "{} left alone, which the program drops from memory itself",
                 bytes(self.dropped)
+            ));
+        }
+        if files.spared() > 0 {
+            let spared = counted(files.spared() as u64, "file", "files");
+            self.remark(format!(
+                "{spared} left alone, which a file system in user space may have to compute"
             ));
         }
         // Those of the record: that a program has deleted a file of its own is nothing to tell.
@@ -324,6 +334,7 @@ impl Account {
             read_ns: recorder.read_ns(),
             device_bytes: self.device_bytes,
             cpu_ns: self.cpu_ns,
+            others_ns: self.others_ns(),
             lost: self.lost,
             // A run that was helped tells nothing about how long an unhelped one takes.
             cold_wall_ns: (self.of_plan().is_none() && !self.was_helped() && self.was_cold())
@@ -342,6 +353,12 @@ impl Account {
     fn has_left(&self) -> bool {
         let plan = self.of_plan();
         plan.is_some_and(|(_, plan)| plan.phase == Phase::GaveUp)
+    }
+
+    /// Processor time of everybody but the program since it was started.
+    fn others_ns(&self) -> Option<u64> {
+        let all = usage::of_all().ok()?.saturating_sub(self.all_cpu?);
+        Some((all.as_nanos() as u64).saturating_sub(self.cpu_ns?))
     }
 
     /// Whether at least a megabyte came from a device: less is start-up noise.

@@ -63,6 +63,11 @@ impl Mount {
         table.split(|byte| *byte == b'\n').filter_map(Self::parse)
     }
 
+    /// Whether a process serves the file system (FUSE).
+    pub fn is_in_user_space(&self) -> bool {
+        is_in_user_space(&self.fs_type)
+    }
+
     /// Whether the whole file system is mounted, not a folder of it.
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
@@ -93,6 +98,11 @@ impl Mount {
             super_options: OsString::from_vec(options.join(&b' ')),
         })
     }
+}
+
+/// Whether a process serves file systems of this type (FUSE).
+pub fn is_in_user_space(fs_type: &str) -> bool {
+    matches!(fs_type, "fuse" | "fuseblk") || fs_type.starts_with("fuse.")
 }
 
 fn number(digits: &[u8]) -> Option<u64> {

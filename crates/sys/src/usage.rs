@@ -1,5 +1,7 @@
 //! Processor time that processes have used.
 
+use std::fs;
+use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
@@ -19,17 +21,38 @@ pub fn of_children() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Processor time that everybody on this machine has used since it was started, to a hundredth of a second.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn of_all() -> io::Result<Duration> {
+    const TABLE: &str = "/proc/stat";
+    let table = fs::read(TABLE).map_err(|why| crate::refused(TABLE, &why))?;
+    let line = table.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
+    let ticks = String::from_utf8_lossy(line);
+    let ticks = ticks.split_ascii_whitespace().skip(1);
+    let ticks = ticks.map(|number| number.parse::<u64>().unwrap_or(0));
+    // All but the fourth and fifth, which are idle, and from the eighth on, which are others' or counted before.
+    let busy = ticks.take(7).enumerate();
+    let busy: u64 = busy
+        .filter_map(|(place, ticks)| (!matches!(place, 3 | 4)).then_some(ticks))
+        .sum();
+    let each = rustix::param::clock_ticks_per_second().max(1);
+    Ok(Duration::from_nanos(busy * (1_000_000_000 / each)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_childs_time_and_its_own_childs_count_once_they_have_ended() {
-        let before = of_children();
+        let (before, all) = (of_children(), of_all().expect("a table"));
         let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
         let mut child = std::process::Command::new("sh");
         child.args(["-c", &format!("sh -c '{busy}'; true")]);
         assert!(child.status().expect("a shell").success());
         assert!(of_children() > before);
+        assert!(of_all().expect("a table") > all);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use foreread_sys::mounts::Mount;
+use foreread_sys::mounts::{Mount, is_in_user_space};
 
 /// Types of file systems that have no block device of their own and files on a device all the same.
 const DEVICELESS: [&str; 3] = ["overlay", "zfs", "virtiofs"];
@@ -53,7 +53,7 @@ impl Kinds {
 
     /// Whether files of this type are watched.
     pub(super) fn has(&self, kind: &str) -> bool {
-        if kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.") {
+        if is_in_user_space(kind) {
             return self.fuse;
         }
         DEVICELESS.contains(&kind) || !self.without_device.iter().any(|known| known == kind)

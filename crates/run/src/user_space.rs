@@ -1,0 +1,27 @@
+//! File systems in user space (FUSE), by the device numbers of their files.
+//!
+//! The process that serves one may compute each block that is read, as of a compressed image, and keeps few: requested out of order and
+//! side by side, a block is computed again and again. So nothing of them is fetched ahead unless a record shows that reads waited while
+//! nobody computed, as for a network.
+
+use foreread_sys::mounts::Mount;
+use rustc_hash::FxHashMap;
+
+/// What is known of devices.
+#[derive(Debug, Default)]
+pub(super) struct UserSpace {
+    known: FxHashMap<u64, bool>,
+}
+
+impl UserSpace {
+    /// Whether files of this device are served by a process. The table of mounts is read once for each device that is met.
+    pub(super) fn has(&mut self, dev: u64) -> bool {
+        // Most have a device of their own.
+        rustix::fs::major(dev) == 0
+            && *self.known.entry(dev).or_insert_with(|| {
+                let mounts = Mount::all().unwrap_or_default();
+                let mut served = mounts.iter().filter(|mount| mount.is_in_user_space());
+                served.any(|mount| mount.dev == dev)
+            })
+    }
+}
