@@ -18,9 +18,7 @@ use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 use crate::exec::Strings;
 use crate::names::{Answer, Look};
 use crate::real::{self, real};
-use crate::{
-    confined, direct, exec, files, names, open, paths, report, root, seats, traced, watch,
-};
+use crate::{confined, direct, exec, files, names, open, paths, report, root, seats, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -361,32 +359,15 @@ hooks! {
     };
 }
 
-/// The real function of a name with these arguments of the program's, and an environment given last.
-macro_rules! with_environment {
-    (execve($($argument:ident),*)) => { with_environment!(execve(Path, Strings), $($argument),*) };
-    (execvpe($($argument:ident),*)) => { with_environment!(execvpe(Path, Strings), $($argument),*) };
-    (fexecve($($argument:ident),*)) => { with_environment!(fexecve(c_int, Strings), $($argument),*) };
-    ($spawn:ident($($argument:ident),*)) => {
-        with_environment!($spawn(*mut c_int, Path, *const c_void, *const c_void, Strings), $($argument),*)
-    };
-    ($name:ident($($type:ty),*), $($argument:ident),*) => {
-        |environment: Strings| {
-            let real = real!($name as unsafe extern "C" fn($($type,)* Strings) -> c_int);
-            // SAFETY: the program's own call, with a list of strings that lives until it returns.
-            unsafe { real($($argument,)* environment) }
-        }
-    };
-}
-
 // Processes.
 hooks! {
-    fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(|| traced::starting_by_own(call, with_environment!(execve(path, arguments))));
-    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(|| traced::starting(environment, call, with_environment!(execve(path, arguments))));
-    fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(|| traced::starting_by_own(call, with_environment!(execvpe(path, arguments))));
-    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(|| traced::starting(environment, call, with_environment!(execvpe(path, arguments))));
-    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(|| traced::starting(environment, call, with_environment!(fexecve(fd, arguments))));
-    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, || traced::starting(environment, call, with_environment!(posix_spawn(pid, path, actions, attributes, arguments))));
-    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, || traced::starting(environment, call, with_environment!(posix_spawnp(pid, path, actions, attributes, arguments))));
+    fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
+    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
+    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
+    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
     fn system(command: Path) -> c_int = |call| handing_on(call);
     fn popen(command: Path, mode: Path) -> *mut FILE = |call| handing_on(call);
     fn wordexp(words: Path, expansion: *mut c_void, flags: c_int) -> c_int = |call| handing_on(call);

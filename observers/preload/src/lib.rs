@@ -48,7 +48,6 @@ mod streak;
 mod symbols;
 mod sys;
 mod threads;
-mod traced;
 mod uring;
 mod watch;
 

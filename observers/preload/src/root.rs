@@ -35,7 +35,7 @@ struct Path(UnsafeCell<[u8; LONGEST]>);
 unsafe impl Sync for Path {}
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
-pub const ROOM: usize = 1024;
+const ROOM: usize = 1024;
 /// So many variables of that copy are looked at, and so many at a time.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
@@ -142,36 +142,14 @@ fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
 }
 
 /// Whether the library was in the environment when the program began, and the kernel may be asked what becomes of it.
-pub fn is_noted() -> bool {
+fn is_noted() -> bool {
     LEN.load(Ordering::Relaxed) != 0
-}
-
-/// Where the program has its environment now.
-pub fn environment() -> *const *const c_char {
-    // SAFETY: the C library's variable.
-    unsafe { environ }.cast()
-}
-
-/// Puts the variable there without this library, terminated; false if it is another variable, too long, or without the library.
-pub fn without_library(variable: &CStr, there: &mut [u8; ROOM]) -> bool {
-    // SAFETY: as long as it is told to be, it is written no more.
-    let all = unsafe { &*PATH.0.get() };
-    let path = all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[]);
-    let given = variable.to_bytes_with_nul();
-    let Some(room) = there.get_mut(..given.len()) else {
-        return false;
-    };
-    if !given.starts_with(VARIABLE) {
-        return false;
-    }
-    room.copy_from_slice(given);
-    take_out(room, path).is_some()
 }
 
 /// The same in the list that the program has its environment in now.
 fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
-    // What it points to is the program's, and is left to the kernel to read.
-    let list = environment() as usize;
+    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    let list = unsafe { environ } as usize;
     let mut seen = 0;
     while seen < MOST {
         let mut strings = [0_usize; AT_A_TIME];

@@ -13,12 +13,6 @@ use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
-        "who_asks_a_loader_what_it_loads_is_not_told_of_foreread",
-        QUICK,
-        &[Need::Command("ldd"), Need::Command("bash")],
-        traced,
-    ),
-    (
         "a_program_of_another_c_library_runs_as_ever",
         QUICK,
         &[Need::Command("musl-gcc")],
@@ -346,38 +340,4 @@ fn logins() {
         assert!(stopped.is_ok_and(|status| status.success()));
         let _ = running.wait();
     }
-}
-
-fn traced() {
-    let lab = Lab::new();
-    // Without their addresses.
-    let names = |output: &[u8]| -> Vec<String> {
-        let lines = text(output).lines().map(str::to_owned).collect::<Vec<_>>();
-        let names = lines.iter().filter_map(|line| line.split(" (0x").next());
-        names.map(str::to_owned).collect()
-    };
-    let replaced =
-        "import os; os.environ['LD_TRACE_LOADED_OBJECTS'] = '1'; os.execv('/bin/cat', ['cat'])";
-    let commands: [&[&str]; 4] = [
-        &["ldd", "/bin/cat"],
-        &["env", "LD_TRACE_LOADED_OBJECTS=1", "cat"],
-        &["bash", "-c", "LD_TRACE_LOADED_OBJECTS= cat; true"],
-        &["python3", "-c", replaced],
-    ];
-    for command in commands {
-        let plain = lab.plain(command);
-        let outcome = lab.run_with(&["-q"], command);
-        assert_eq!(
-            names(&outcome.output.stdout),
-            names(&plain.stdout),
-            "{command:?}"
-        );
-    }
-    let told = lab.run_with(&["-q"], &["env", "LD_DEBUG=files", "cat", "/dev/null"]);
-    assert!(told.stderr().contains("libc.so.6"), "{told:?}");
-    assert!(!told.stderr().contains("libforeread"), "{told:?}");
-    // Such a variable without a value is none; the library stays.
-    let loaded = "LD_DEBUG= cat /proc/self/maps | grep -c libforeread_preload.so";
-    let outcome = lab.run_with(&["-q", "--observer", "preload"], &["bash", "-c", loaded]);
-    assert_ne!(text(&outcome.output.stdout).trim(), "0", "{outcome:?}");
 }
