@@ -24,7 +24,7 @@ use foreread_plan::{FileId, FileMeta, Kin, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Recorded, Register};
-pub use shared_cache::{Collective, SharedCache};
+pub use shared_cache::{Collective, Part, SharedCache};
 pub use sim::{Found, Sim, SimMachine};
 
 /// A scattered read slower than this waited for a head to move or a platter to turn: local SSDs answer in 0.05 to 0.1 ms, the

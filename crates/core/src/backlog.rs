@@ -325,7 +325,7 @@ mod tests {
 
     fn parts(want: Want) -> Vec<(FileId, Range<u64>)> {
         match want.what {
-            What::Pages(pages) => vec![(want.file, pages)],
+            What::Pages(pages) | What::Cached(pages) => vec![(want.file, pages)],
             What::Together(all) => all,
             What::Name(_) => Vec::new(),
         }

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use foreread_plan::FileId;
 use foreread_sys::thread;
 
-use crate::Files;
 use crate::backlog::Backlog;
 use crate::price::{Price, Reach};
 use crate::system::{Kernel, Known, now};
 use crate::wants::{JOINED, Want};
 use crate::worker::{Difference, Done, Task, Worker};
+use crate::{Cache, Files};
 
 /// Threads, at most. Other numbers were not measured with this code.
 const THREADS: usize = 16;
@@ -169,7 +169,12 @@ impl Shared {
         }
         loop {
             let had_no_room = !state.has_room();
-            let wake = match state.next() {
+            let is_full = self.files.cache().is_some_and(Cache::is_full);
+            let next = match is_full && !state.is_stopped {
+                true => Next::AwaitRoom,
+                false => state.next(),
+            };
+            let wake = match next {
                 Next::End => return None,
                 Next::Work(task) => {
                     if had_no_room && state.has_room() {
@@ -200,6 +205,9 @@ impl Shared {
     /// Nothing more is to be fetched.
     pub(crate) fn stop(&self) {
         self.lock().stop();
+        if let Some(cache) = self.files.cache() {
+            cache.stop();
+        }
         self.more.notify_all();
         self.room.notify_all();
     }
@@ -214,6 +222,8 @@ impl Shared {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.part();
+        let brought = self.files.cache().map(Cache::brought);
+        state.issued.extend(brought.unwrap_or_default());
         state
     }
 

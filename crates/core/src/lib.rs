@@ -30,6 +30,7 @@ mod wants;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use foreread_plan::{FileId, FileMeta};
 
@@ -42,6 +43,25 @@ pub use worker::Difference;
 pub trait Files: Send + Sync + 'static {
     /// A file as the record has it.
     fn file(&self, file: FileId) -> Option<&FileMeta>;
+
+    /// Where pages go that do not go to the page cache.
+    fn cache(&self) -> Option<&dyn Cache> {
+        None
+    }
+}
+
+/// Memory beside the page cache, for some of the files. It has a limited size: pages leave it once they are read, and may be wanted again.
+pub trait Cache: Send + Sync {
+    /// Whether pages of the file go there. Finding that out may wait for a device.
+    fn takes(&self, file: FileId) -> bool;
+    /// Reads these pages ahead once there is room. Returns at once.
+    fn bring(&self, file: FileId, pages: Range<u64>);
+    /// Whether enough is waiting for room.
+    fn is_full(&self) -> bool;
+    /// Nothing that waits for room is to be read any more.
+    fn stop(&self);
+    /// Pages that were read so far, each time once.
+    fn brought(&self) -> Vec<(FileId, Range<u64>)>;
 }
 
 impl Files for BTreeMap<FileId, FileMeta> {

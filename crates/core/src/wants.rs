@@ -3,7 +3,8 @@
 //! Each page and each name is wanted once. A read that goes on where the one before ended, in either direction, joins it, up to
 //! [`JOINED`] pages. A name is not wanted for itself if its file is read soon after, which opens it; nor where the block that its
 //! inode lies in comes with another name, and its folder has been looked into. What goes on with a long sequential stream is left to the
-//! kernel, which reads such streams in larger pieces of memory than it takes requests in.
+//! kernel, which reads such streams in larger pieces of memory than it takes requests in. Of files whose pages go to a [`Cache`] all pages
+//! are wanted, each time that they are read.
 //!
 //! Data flow: [`Trace`] → [`Wants::next`] → a batch of wants, in order.
 
@@ -41,6 +42,8 @@ pub(crate) const INODES: u64 = 16;
 pub(crate) enum What {
     /// Pages of a regular file.
     Pages(Range<u64>),
+    /// Pages that go to a [`Cache`](crate::Cache).
+    Cached(Range<u64>),
     /// What a name leads to: an inode, and for [`Kind::List`] the entries of a directory.
     Name(Kind),
     /// Pages of small files that are likely to lie next to each other on their device, each with its file.
@@ -52,7 +55,7 @@ pub(crate) enum What {
 pub(crate) struct Want {
     pub(crate) file: FileId,
     pub(crate) what: What,
-    /// Pages that the program reads between the want before and this one, and that are left to the kernel.
+    /// Pages that the program reads between the want before and this one, and that are left to the kernel or go to a cache.
     pub(crate) left: u64,
 }
 
@@ -72,9 +75,11 @@ pub(crate) struct Wants<'a, T> {
     /// Folders in which a name is wanted.
     folders: FxHashSet<PathBuf>,
     streams: Streams,
-    /// Pages left to the kernel since the last want.
+    /// Pages left to the kernel, or for a cache, since the last want.
     left: u64,
     fresh: Vec<Range<u64>>,
+    /// The file of the latest read, and whether its pages go to a cache.
+    taken: Option<(FileId, bool)>,
 }
 
 impl<'a, T: Trace> Wants<'a, T> {
@@ -91,6 +96,7 @@ impl<'a, T: Trace> Wants<'a, T> {
             streams: Streams::default(),
             left: 0,
             fresh: Vec::new(),
+            taken: None,
         }
     }
 
@@ -128,6 +134,12 @@ impl<'a, T: Trace> Wants<'a, T> {
     fn read(&mut self, access: &Access, planned: &mut Planned, first: usize, out: &mut Vec<Want>) {
         let file = access.file;
         planned.files.insert(file);
+        if self.is_cached(file) {
+            let pages = access.extent.pages();
+            self.left += planned.all.add(file, pages.clone());
+            push((file, pages), What::Cached, &mut self.left, first, out);
+            return;
+        }
         if self.streams.is_left(access.thread, file, access.extent) {
             let pages = access.extent.pages();
             self.fresh.clear();
@@ -147,29 +159,25 @@ impl<'a, T: Trace> Wants<'a, T> {
             .all
             .fresh(file, access.extent.pages(), &mut self.fresh);
         for pages in self.fresh.drain(..) {
-            let last = out[first..].last_mut().filter(|last| last.file == file);
-            if let Some(What::Pages(last)) = last.map(|last| &mut last.what)
-                && let Some(joined) = joined(last, &pages)
-            {
-                *last = joined;
-                continue;
-            }
-            let mut start = pages.start;
-            while start < pages.end {
-                let end = pages.end.min(start + JOINED);
-                out.push(Want {
-                    file,
-                    what: What::Pages(start..end),
-                    left: std::mem::take(&mut self.left),
-                });
-                start = end;
-            }
+            push((file, pages), What::Pages, &mut self.left, first, out);
         }
         if self.named.insert(file, Kind::Open).is_none()
             && let Some(meta) = self.files.file(file)
         {
             self.finds(meta);
         }
+    }
+
+    /// Whether pages of the file go to a cache.
+    fn is_cached(&mut self, file: FileId) -> bool {
+        let Some(cache) = self.files.cache() else {
+            return false;
+        };
+        let known = self.taken.filter(|(last, _)| *last == file);
+        let (_, is_taken) = *self
+            .taken
+            .insert(known.unwrap_or_else(|| (file, cache.takes(file))));
+        is_taken
     }
 
     fn name(&mut self, file: FileId, kind: Kind, out: &mut Vec<Want>) {
@@ -203,6 +211,33 @@ impl<'a, T: Trace> Wants<'a, T> {
     }
 }
 
+/// Appends a want of these pages, or as many as they need, joined to the last if that is one of those from `first` on.
+fn push(
+    (file, pages): (FileId, Range<u64>),
+    what: fn(Range<u64>) -> What,
+    left: &mut u64,
+    first: usize,
+    out: &mut Vec<Want>,
+) {
+    let last = out[first..].last_mut().filter(|last| last.file == file);
+    if let Some(What::Pages(last) | What::Cached(last)) = last.map(|last| &mut last.what)
+        && let Some(joined) = joined(last, &pages)
+    {
+        *last = joined;
+        return;
+    }
+    let mut start = pages.start;
+    while start < pages.end {
+        let end = pages.end.min(start + JOINED);
+        out.push(Want {
+            file,
+            what: what(start..end),
+            left: std::mem::take(left),
+        });
+        start = end;
+    }
+}
+
 impl Want {
     /// Of these pages, at least one.
     pub(crate) fn of(mut all: Vec<(FileId, Range<u64>)>) -> Self {
@@ -218,11 +253,11 @@ impl Want {
         }
     }
 
-    /// How many pages it is, with its gaps.
+    /// How many pages it is, with its gaps; of those for a cache [`Want::left`] tells, each once.
     pub(crate) fn pages(&self) -> u64 {
         match &self.what {
             What::Pages(pages) => pages.end - pages.start,
-            What::Name(_) => 0,
+            What::Name(_) | What::Cached(_) => 0,
             What::Together(all) => all.iter().map(|(_, pages)| pages.end - pages.start).sum(),
         }
     }
@@ -233,9 +268,9 @@ fn block(meta: &FileMeta) -> (u64, u64) {
     (meta.dev, meta.ino.wrapping_sub(1) / INODES)
 }
 
-/// Both ranges as one, if they touch, and that is not too long.
+/// Both ranges as one, if they touch or overlap, and that is not too long.
 fn joined(last: &Range<u64>, pages: &Range<u64>) -> Option<Range<u64>> {
-    let touch = last.end == pages.start || pages.end == last.start;
+    let touch = last.start <= pages.end && pages.start <= last.end;
     let both = last.start.min(pages.start)..last.end.max(pages.end);
     (touch && both.end - both.start <= JOINED).then_some(both)
 }
@@ -302,7 +337,7 @@ mod tests {
 
     fn pages(wants: &[Want]) -> Vec<Range<u64>> {
         let pages = wants.iter().filter_map(|want| match &want.what {
-            What::Pages(pages) => Some(pages.clone()),
+            What::Pages(pages) | What::Cached(pages) => Some(pages.clone()),
             What::Name(_) | What::Together(_) => None,
         });
         pages.collect()
@@ -327,6 +362,55 @@ mod tests {
         let wanted = wants(all.collect(), &files);
         let pages: u64 = wanted.iter().map(Want::pages).sum();
         assert_eq!((pages, wanted.last().unwrap().left), (66, 336));
+    }
+
+    /// Files whose pages go to a cache.
+    struct Cached(Table);
+
+    impl Files for Cached {
+        fn file(&self, file: FileId) -> Option<&FileMeta> {
+            self.0.file(file)
+        }
+
+        fn cache(&self) -> Option<&dyn crate::Cache> {
+            Some(self)
+        }
+    }
+
+    impl crate::Cache for Cached {
+        fn takes(&self, file: FileId) -> bool {
+            file == FileId(0)
+        }
+
+        fn bring(&self, _: FileId, _: Range<u64>) {}
+
+        fn is_full(&self) -> bool {
+            false
+        }
+
+        fn stop(&self) {}
+
+        fn brought(&self) -> Vec<(FileId, Range<u64>)> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn of_a_file_for_a_cache_all_reads_are_wanted_and_its_pages_are_counted_once() {
+        let files = Cached(table(2));
+        let forward = (0..400).map(|page| access(0, Kind::Read, page..page + 1));
+        let all = forward.clone().chain(forward);
+        let all = all.chain([access(1, Kind::Read, 7..9)]);
+        let mut wants = Wants::new(List(all.collect::<Vec<_>>().into_iter()), &files);
+        let (mut out, planned) = (Vec::new(), Mutex::default());
+        while wants.next(&planned, &mut out) {}
+        let cached = out.iter().filter_map(|want| match &want.what {
+            What::Cached(pages) => Some(pages.end - pages.start),
+            _ => None,
+        });
+        assert_eq!(cached.sum::<u64>(), 800);
+        let counted = out.iter().map(|want| want.pages() + want.left);
+        assert_eq!(counted.sum::<u64>(), 402);
     }
 
     #[test]

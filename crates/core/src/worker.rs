@@ -101,6 +101,20 @@ impl<S: System> Worker<S> {
         let mut done = Done::of(want.file);
         match want.what {
             What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
+            What::Cached(pages) => {
+                // For how the file differs from the record.
+                if self
+                    .held
+                    .as_ref()
+                    .is_none_or(|(last, _)| *last != want.file)
+                {
+                    let open = self.open(want.file, &mut done).await;
+                    self.held = open.map(|open| (want.file, open));
+                }
+                if let Some(cache) = self.files.cache() {
+                    cache.bring(want.file, pages);
+                }
+            }
             What::Name(kind) => {
                 self.held = None;
                 let meta = self.files.file(want.file);

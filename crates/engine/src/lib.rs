@@ -40,6 +40,6 @@ pub use foreread_sched::{Horizon, Order, Profile};
 pub use ledger::Ledger;
 pub use session::Session;
 pub use strand::StrandReport;
-pub use survey::{COLD_PAGES, fetch_head, preview};
+pub use survey::{COLD_PAGES, fetch_head};
 pub use walker::Names;
 pub use worth::IDLE_READS;

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use foreread_backend::Backend;
-use foreread_plan::format::{Part, Sample};
 use foreread_plan::{Expected, FileId, Head, Kind, Name, PAGE, Pattern, Request, RequestId};
 use foreread_sched::untried_gap;
 use foreread_sources::{STREAM_AFTER, Source};
@@ -82,20 +81,6 @@ fn heads_of(source: &mut dyn Source) -> Vec<Head> {
         }
     }
     heads
-}
-
-/// The sample of a source's plan that a record keeps, so that it need not be taken again: what [`fetch_head`] and a session's first
-/// look at the plan come to. The source is left where it was made.
-pub fn preview(source: &mut dyn Source) -> Sample {
-    let heads = heads_of(source);
-    let count = parts_of(source);
-    let parts = (0..count).map(|part| {
-        let (expected, names) = sample_part(source, part, count);
-        Part { expected, names }
-    });
-    let parts = parts.collect();
-    source.rewind();
-    Sample { heads, parts }
 }
 
 /// Of how many parts of a plan samples are taken.

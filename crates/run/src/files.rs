@@ -175,17 +175,6 @@ impl Recorded {
         reader.as_mut().ok()?.take()
     }
 
-    /// What is wrong with the record, as far as is known.
-    #[cfg(test)]
-    pub(super) fn trouble(&self) -> &Trouble {
-        &self.trouble
-    }
-
-    /// Whether all of the record was taken in.
-    pub(super) fn is_whole(&self) -> bool {
-        self.whole.get().is_some()
-    }
-
     fn whole(&self) -> &Whole {
         self.whole.get_or_init(|| {
             let opened = self.outline.as_ref().map(|outline| outline.open());

@@ -22,7 +22,7 @@ mod paths;
 mod profile;
 mod ranks;
 mod record;
-mod rest;
+mod recording;
 mod served;
 mod summary;
 mod supervisor;
@@ -50,14 +50,13 @@ use foreread_words::{plain, quoted};
 
 use child::{Child, Incoming};
 use files::Files;
-use follow::{Follower, Opened};
+use follow::Guesses;
 use helper::{Finished, Front, Link, Started, Without};
 use known::Known;
 use observer::{Observing, Seat, Wanted, mpi_library};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
-use rest::Rest;
 use summary::Account;
 use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
@@ -313,10 +312,7 @@ fn help(
         .and_then(|(_, record)| record.summary().cloned());
     let is_half_unseen = recorded.as_ref().is_some_and(Summary::is_half_unseen);
     let is_whole = !(is_half_unseen && args.observer.may_be_kernel());
-    let look = plan
-        .known
-        .as_ref()
-        .filter(|_| account.rank.is_none() && is_whole);
+    let look = plan.known.as_ref().filter(|_| is_whole);
     let look = look.and_then(|(found, record)| {
         let files = served::fetched(record);
         served::not_worth(found, record, &files)
@@ -340,8 +336,8 @@ fn help(
         .note(cache::collective(segment, libraries))
         .flatten();
     let is_wanted = observed.is_some() || look.is_some();
-    let mut used = None;
-    let (mut opened, mut served, mut left_alone) = (None, None, None);
+    let (mut used, mut learnt) = (None, Vec::new());
+    let (mut served, mut left_alone) = (None, None);
     if let Some((found, record)) = plan.known.take().filter(|_| is_wanted) {
         let path = found.path.display();
         link.doing(&format!(
@@ -349,54 +345,39 @@ fn help(
         ));
         used = Some(record.handle());
         account.baseline = record.summary().cloned();
-        let is_alone = account.rank.is_none() && collective.is_none();
+        learnt = lessons::learnt(record.signatures());
+        let one = served::Plan::of(&found, record);
         match look {
-            Some(look) => left_alone = Some(served::Plan::of(&found, record).left_alone(look)),
-            None if is_alone => served = Some(served::Plan::of(&found, record)),
-            None => {
-                let collective = collective.clone();
-                opened = Some(Opened::new(record, &found, plan.roles(), collective));
-            }
+            Some(look) => left_alone = Some(one.left_alone(look)),
+            None => served = Some(one),
         }
         account.followed = Some(found);
     }
-    let planned = served.as_ref().map(|one| &one.recorded);
-    let recorded = opened.as_ref().map(|one| &one.recorded).or(planned);
+    let recorded = served.as_ref().map(|one| &one.recorded);
     let files = Files::new(recorded.map(Arc::clone).unwrap_or_default());
     if let Some(observing) = &mut observed {
         if account.has_own_record()
             && let Observing::Library(library, _) = observing
+            && let Some(plan) = &served
         {
-            if let Some(opened) = &opened {
-                library.advise(opened.advice());
-            }
-            if let Some(plan) = &served {
-                library.advise(plan.advice());
-            }
+            library.advise(plan.advice());
         }
         // Before the program starts, or its first reads would go unseen.
-        let is_followed = opened.is_some() || served.is_some();
         observing
             .observer()
-            .want(match (is_followed, &plan.destination) {
-                (true, _) if account.has_lasting_record() => Wanted::Progress,
+            .want(match (&served, &plan.destination) {
+                (Some(_), _) if account.has_lasting_record() => Wanted::Progress,
                 // What is not reported cannot be recorded.
                 (_, Some(_)) => Wanted::Everything,
-                (true, None) => Wanted::Progress,
-                (false, None) => Wanted::Nothing,
+                (_, None) => Wanted::Progress,
             });
     }
     // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
-    let follower = opened.and_then(|opened| {
-        let started = Follower::start(opened, began.instant);
-        account.note(started)
-    });
     let served = served.and_then(|plan| {
-        let started = plan.serve().context("starting to fetch");
+        let started = plan.serve(collective.clone()).context("starting to fetch");
         account.note(started)
     });
-    let is_replayed = follower.is_some();
-    let is_followed = is_replayed || served.is_some();
+    let is_followed = served.is_some();
     if !is_followed && left_alone.is_none() {
         account.followed = None;
         account.baseline = None;
@@ -429,7 +410,10 @@ fn help(
         let recording = recorder.as_ref().map(|_| Wanted::Everything);
         observing
             .observer()
-            .want(recording.unwrap_or(Wanted::Nothing));
+            .want(recording.unwrap_or(match args.prefetch {
+                true => Wanted::Progress,
+                false => Wanted::Nothing,
+            }));
     }
     link.doing("tidying up the records");
     if let Some(record) = used.filter(|_| is_followed || left_alone.is_some()) {
@@ -450,12 +434,14 @@ fn help(
         watch: watch.sampling(by_sampling),
         records: recorder.is_some() || left_alone.is_some() && plan.destination.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),
-        guesses: (args.prefetch && !is_replayed && left_alone.is_none()).then(|| plan.roles()),
+        guesses: (args.prefetch && left_alone.is_none()).then(|| Guesses {
+            roles: plan.roles(),
+            learnt,
+        }),
         left_alone,
-        rest: Rest::of(started.pid, collective.clone()),
         collective,
         unguessed: None,
-        sinks: Sinks::new(recorder, follower, served),
+        sinks: Sinks::new(recorder, served),
         aside: Aside::new(),
         pace: Pace::new(),
         rested: false,

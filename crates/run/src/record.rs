@@ -8,6 +8,7 @@
 //! [`RecordFile`].
 
 mod orders;
+mod sample;
 mod writer;
 
 use std::path::Path;

@@ -1,17 +1,18 @@
 //! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
 //!
-//! A record of another command is on trial, and so is that of a run that left the record before: little is fetched ahead until the program has read most of a window of it. Whether a plan
-//! pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
+//! A record of another command is on trial, and so is that of a run that left the record before: little is fetched ahead until the
+//! program has read most of a window of it. Whether a plan pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
 //!
 //! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use foreread_backend::Change;
+use foreread_backend::{Change, Collective, PageCache, Part};
 use foreread_core::cold::Look;
-use foreread_core::{Account, Difference, Files, Session};
+use foreread_core::{Account, Cache, Difference, Files, Session};
 use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
 use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
@@ -24,7 +25,8 @@ use foreread_sys::{memory, processor};
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
-use super::follow::{Followed, REPLAY, Recording, advice};
+use super::follow::Followed;
+use super::recording::{Recording, advice};
 use super::user_space::UserSpace;
 use super::watch::Sink;
 
@@ -34,9 +36,41 @@ impl Files for Recorded {
     }
 }
 
-impl foreread_core::Trace for Recording {
-    fn next(&mut self) -> Option<Access> {
-        foreread_sources::Trace::next(self)
+/// The files of a rank's record, and its part of the collective cache.
+struct OfRank {
+    recorded: Arc<Recorded>,
+    part: Part,
+}
+
+impl Files for OfRank {
+    fn file(&self, file: FileId) -> Option<&FileMeta> {
+        self.recorded.get(file)
+    }
+
+    fn cache(&self) -> Option<&dyn Cache> {
+        Some(self)
+    }
+}
+
+impl Cache for OfRank {
+    fn takes(&self, file: FileId) -> bool {
+        self.part.takes(file)
+    }
+
+    fn bring(&self, file: FileId, pages: Range<u64>) {
+        self.part.bring(file, pages);
+    }
+
+    fn is_full(&self) -> bool {
+        self.part.is_full()
+    }
+
+    fn stop(&self) {
+        self.part.stop();
+    }
+
+    fn brought(&self) -> Vec<(FileId, Range<u64>)> {
+        self.part.brought()
     }
 }
 
@@ -75,6 +109,9 @@ pub(super) fn not_worth(
     (!look.pays(summary, processor::count())).then_some(look)
 }
 
+/// What reports call the strand that follows a record.
+pub(super) const REPLAY: &str = "replay";
+
 /// A record by which a program can be served.
 pub(super) struct Plan {
     pub(super) recorded: Arc<Recorded>,
@@ -102,16 +139,24 @@ impl Plan {
         advice(&self.recorded)
     }
 
-    /// Starts fetching.
+    /// Starts fetching, for a rank into its part of the collective cache as well.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(super) fn serve(self) -> std::io::Result<Served> {
-        let recording = Recording::new(&self.recorded, None, &self.trouble);
-        let files: Arc<dyn Files> = Arc::clone(&self.recorded) as _;
+    pub(super) fn serve(self, collective: Option<Collective>) -> std::io::Result<Served> {
+        let recorded = Arc::clone(&self.recorded);
+        let files: Arc<dyn Files> = match &collective {
+            None => Arc::clone(&recorded) as _,
+            Some(collective) => Arc::new(OfRank {
+                part: Part::new(PageCache::of(Arc::clone(&recorded) as _), collective),
+                recorded: Arc::clone(&recorded),
+            }),
+        };
+        let recording = Recording::new(&recorded, &self.trouble, collective.clone());
         let session = Session::start(recording, files, memory::free() / PAGE, self.on_trial)?;
         Ok(Served {
             session,
+            collective,
             recorded: self.recorded,
             trouble: self.trouble,
             overtaken: FxHashSet::default(),
@@ -160,6 +205,7 @@ impl LeftAlone {
 /// A program being served.
 pub(super) struct Served {
     session: Session,
+    collective: Option<Collective>,
     recorded: Arc<Recorded>,
     trouble: Trouble,
     /// The record's files that were seen to be other than it has them.
@@ -261,6 +307,11 @@ impl Sink for Served {
 
     fn accesses(&mut self, sequence: Sequence) {
         let Access { file, kind, .. } = sequence.first;
+        if kind.asks()
+            && let Some(collective) = &self.collective
+        {
+            collective.ask(file);
+        }
         if kind.names() {
             if sequence.first.waited() {
                 self.session.named(file);

@@ -26,10 +26,10 @@ use serde::Serialize;
 
 use super::cache::CacheAccount;
 use super::files::Recorded;
-use super::follow::REPLAY;
 use super::helper::Finished;
 use super::ranks::{self, Part};
 use super::record::Recorder;
+use super::served::REPLAY;
 use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub(super) use ahead::became;

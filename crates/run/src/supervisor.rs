@@ -7,31 +7,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
-use foreread_engine::Phase;
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, Rank, Sequence, ThreadId, ThreadMeta};
-use foreread_sources::signature::Roles;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 use foreread_words::counted;
 
 use super::cache::CacheAccount;
-use super::follow::{Followed, Follower, Opened};
+use super::follow::{Followed, Follower, Guesses};
 use super::helper::{Finished, Link};
 use super::observer::{Observer, Wanted};
 use super::pace::{Care, Pace};
 use super::record::Recorder;
-use super::rest::Rest;
 use super::served::{LeftAlone, Served};
 use super::summary::Account;
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
-/// How long what is reported may wait for the session to look at its plan, as long as there is room for it. The plan may lie on a file
-/// system that does not answer, or nobody gets a processor.
-const DECIDED: Duration = Duration::from_secs(1);
-/// And how long where there may be no room.
-const DECIDED_SOON: Duration = Duration::from_millis(20);
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
 
@@ -44,14 +36,10 @@ pub(super) struct Sinks {
 }
 
 impl Sinks {
-    pub(super) fn new(
-        recorder: Option<Recorder>,
-        follower: Option<Follower>,
-        served: Option<Served>,
-    ) -> Self {
+    pub(super) fn new(recorder: Option<Recorder>, served: Option<Served>) -> Self {
         Self {
             recorder,
-            follower,
+            follower: None,
             served,
             explained: Explained::default(),
         }
@@ -150,8 +138,8 @@ pub(super) struct Supervisor {
     pub(super) records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     pub(super) replaces: bool,
-    /// For a program of which nothing is known and which is to be helped by what it is seen to do: what its files are for.
-    pub(super) guesses: Option<Roles>,
+    /// What is known of a program that is to be helped by what it is seen to do, until it is.
+    pub(super) guesses: Option<Guesses>,
     /// Its part of the collective cache, if it is a rank.
     pub(super) collective: Option<Collective>,
     /// What came of a plan that the program was left alone by.
@@ -160,7 +148,6 @@ pub(super) struct Supervisor {
     pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
     pub(super) pace: Pace,
-    pub(super) rest: Rest,
     /// Whether the program was left to itself at any time.
     pub(super) rested: bool,
     pub(super) started: Instant,
@@ -171,24 +158,13 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
-        if self.guesses.is_some() && !self.observing() {
-            self.rest.begin();
-        }
         loop {
             let observing = self.observing();
-            let timeout = if observing {
-                Some(self.pace.pause())
-            } else {
-                self.rest.pause()
-            };
+            let timeout = observing.then(|| self.pace.pause());
             if let Some(finished) = self.wait(link, timeout) {
                 return finished;
             }
             if !observing {
-                self.look_up();
-                continue;
-            }
-            if self.is_deciding() {
                 continue;
             }
             let seen = self.look();
@@ -201,7 +177,7 @@ impl Supervisor {
     fn care(&self) -> Care {
         match &self.sinks.follower {
             Some(follower) if follower.is_busy() => Care::Fetching,
-            Some(follower) if !follower.rests() => Care::LookingOn,
+            Some(_) => Care::LookingOn,
             _ => Care::Recording {
                 touching: self.watch.touched.has_news(),
             },
@@ -217,47 +193,14 @@ impl Supervisor {
         finished
     }
 
-    /// Whether the session still looks at its plan, as it does for a millisecond: where it finds all of that in memory, what
-    /// is reported till then need not be gone through.
-    fn is_deciding(&self) -> bool {
-        let follower = self.sinks.follower.as_ref();
-        if follower.is_none_or(|one| one.decided().is_some()) {
-            return false;
-        }
-        let is_filling = self.observer.as_ref().is_some_and(|one| one.is_filling());
-        let most = if is_filling { DECIDED_SOON } else { DECIDED };
-        self.started.elapsed() < most
-    }
-
     /// Take what was reported since the last look; how much that was.
     fn look(&mut self) -> usize {
-        let was_observing = self.observing();
-        if let Some(follower) = &self.sinks.follower
-            && let Some(phase) = follower.decided()
-            && !self.watch.observed()
-            && phase == Phase::Hot
-            // Else it may have been faster than the look at its plan, and what it read is to be known.
-            && !self.rest.has_fetched()
-        {
-            self.heed(phase);
-            // At the end nobody is observed any more, and what was reported till then is still to be taken.
-            if was_observing && !self.observing() {
-                return 0;
-            }
-        }
-        let is_left = |sinks: &Sinks| sinks.follower.as_ref().is_some_and(Follower::rests);
-        let may_leave = !self.is_recorded() && !is_left(&self.sinks);
         let Some(observer) = &mut self.observer else {
             return 0;
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
         let pace = &mut self.pace;
         let seen = observer.poll(&mut |event| {
-            // A full ring takes tens of milliseconds to go through, and the session may come to the end of its means long before
-            // that. The program is let go after this look, and what is left of it is nobody's concern.
-            if may_leave && is_left(sinks) {
-                return;
-            }
             pace.saw(&event);
             watch.take(event, sinks);
         });
@@ -268,22 +211,17 @@ impl Supervisor {
         }
         let served = self.sinks.served.as_ref();
         let may_guess = served.map_or(self.pace.has_waited(), Served::has_strayed);
-        if may_guess && let Some(roles) = self.guesses.take() {
-            self.guess(roles);
+        if may_guess && let Some(guesses) = self.guesses.take() {
+            self.guess(guesses);
         }
         let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
             return seen;
         };
-        if let Some(follower) = &mut sinks.follower {
-            let phase = follower.flush();
-            observer.foresee(follower.is_foreseen());
-            if follower.gave_up() && sinks.recorder.is_some() {
-                // What is guessed goes on; the record is made anew.
-                self.want(Wanted::Everything);
-            }
-            // Beside a plan the guesses say nothing of what need be observed.
-            if self.sinks.served.is_none() {
-                self.heed(phase);
+        if let Some(follower) = &sinks.follower {
+            follower.flush();
+            // Beside a plan the guesses say nothing of what the kernel need read ahead.
+            if sinks.served.is_none() {
+                observer.foresee(follower.is_foreseen());
             }
         }
         if let Some(served) = &self.sinks.served {
@@ -291,7 +229,7 @@ impl Supervisor {
             if has_left {
                 self.give_up();
             } else if is_over {
-                self.heed(Phase::Finished);
+                self.let_go();
             }
         }
         seen
@@ -314,43 +252,27 @@ impl Supervisor {
     /// Whether the command is to get a record of its own, whatever becomes of the session.
     fn is_recorded(&self) -> bool {
         let sinks = &self.sinks;
-        let is_damaged = sinks.follower.as_ref().is_some_and(Follower::is_damaged)
-            || sinks.served.as_ref().is_some_and(Served::is_damaged);
+        let is_damaged = sinks.served.as_ref().is_some_and(Served::is_damaged);
         self.replaces || sinks.recorder.is_some() && is_damaged
     }
 
-    /// Observe what the session in this phase needs.
-    fn heed(&mut self, phase: Phase) {
-        let is_recorded = self.is_recorded();
-        let sinks = &mut self.sinks;
-        match phase {
-            Phase::Ahead | Phase::Lost => {}
-            // Nothing is left to watch for, unless the command is to get a record of its own.
-            Phase::Hot | Phase::Finished if is_recorded => {}
-            Phase::Hot | Phase::Finished => {
-                // What is written down so far would pass for all the program reads.
-                if let Some(recorder) = sinks.recorder.take() {
-                    recorder.discard();
-                }
-                // Muted it is when the program has ended as well.
-                if phase == Phase::Hot && self.observing() && self.sinks.follower.is_some() {
-                    self.rest.begin();
-                }
-                self.rested = true;
-                self.look_away();
-            }
-            Phase::GaveUp if sinks.recorder.is_some() => self.want(Wanted::Everything),
-            Phase::GaveUp => self.look_away(),
+    /// Nothing is left to watch for, unless the command is to get a record of its own.
+    fn let_go(&mut self) {
+        if self.is_recorded() {
+            return;
         }
+        // What is written down so far would pass for all the program reads.
+        if let Some(recorder) = self.sinks.recorder.take() {
+            recorder.discard();
+        }
+        self.rested = true;
+        self.look_away();
     }
 
     /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
     /// nothing to gain by one.
-    fn guess(&mut self, roles: Roles) {
-        match Follower::start(
-            Opened::nothing(roles, self.collective.clone()),
-            self.started,
-        ) {
+    fn guess(&mut self, guesses: Guesses) {
+        match Follower::start(guesses, self.collective.clone(), self.started) {
             Ok(mut follower) => {
                 for (id, meta) in self.watch.files().all_met() {
                     follower.file(id, meta);
@@ -367,19 +289,6 @@ impl Supervisor {
             self.sinks.look_away();
         }
         self.want(Wanted::Nothing);
-    }
-
-    /// See whether a program left to itself needs help by now.
-    fn look_up(&mut self) {
-        if !self.rest.is_over() {
-            return;
-        }
-        match &mut self.sinks.follower {
-            Some(follower) => follower.resume(),
-            None if self.guesses.is_some() => {}
-            None => return,
-        }
-        self.want(Wanted::Progress);
     }
 
     fn observing(&self) -> bool {
@@ -587,7 +496,7 @@ mod tests {
         fs::write(&path, "").unwrap();
         let files = Files::new(Default::default());
         let mut watch = Watch::new(SystemTime::now(), Vec::new(), files);
-        let mut sinks = Sinks::new(None, None, None);
+        let mut sinks = Sinks::new(None, None);
         let mut tell = |what| {
             let (pid, tid, start) = (1, 1, 0);
             let event = Event {

@@ -12,8 +12,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use foreread_plan::format::Sample;
-use foreread_plan::{Access, Expected, FileId, Head, Kind, Name, Odds, Pattern};
+use foreread_plan::{Access, Expected, FileId, Kind, Name, Odds, Pattern};
 
 use crate::streams::Streams;
 use crate::{Nature, Outlook, Source};
@@ -43,10 +42,6 @@ pub trait Trace: Send {
     fn skip_to(&mut self, _share: f64) {}
     /// How many accesses it is, if that is known.
     fn accesses(&self) -> Option<u64> {
-        None
-    }
-    /// A sample of it that is known without going through it.
-    fn sampled(&self) -> Option<&Sample> {
         None
     }
     /// Look whether all of it is sound. Asked at the start, where it is left.
@@ -258,19 +253,8 @@ impl<T: Trace> Source for Replay<T> {
         self.trace.rewind();
     }
 
-    fn heads(&self) -> Option<&[Head]> {
-        self.trace.sampled().map(|sample| &sample.heads[..])
-    }
-
     fn sample(&mut self, share: f64, most: usize, out: &mut Vec<Expected>) {
         self.forget();
-        if let Some(sample) = self.trace.sampled() {
-            if let Some(part) = sample.part(share) {
-                out.extend(part.expected.iter().take(most).cloned());
-                self.named.extend(&part.names);
-            }
-            return;
-        }
         self.trace.skip_to(share);
         let seen = self.extents();
         pick(seen.into(), most, out);

@@ -1,7 +1,7 @@
 //! The threads that read files into the segment, and that find out whether a file system has a page cache.
 //!
 //! Invariants:
-//! - every request is answered by exactly one `Event::Done`, but for those that the backend is dropped with;
+//! - every request is answered by exactly one `Event::Done`, but for those that wait when the fillers are cleared or dropped;
 //! - tasks are begun in the order in which they came: where all pages in the segment are foretold and unread, the first waits until
 //!   one is read, and the others behind it;
 //! - a page is filled only from a file whose state ([`Met`](super::filled::Met)) the next write to it changes, and that is in the state
@@ -164,6 +164,16 @@ impl Fillers {
             .map(|piece| Task::Fill(Arc::clone(&job), piece));
         lock(&self.shared.queue).tasks.extend(tasks);
         self.called(count);
+    }
+
+    /// Pages that nobody has begun to fill.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.shared.queue).tasks.len()
+    }
+
+    /// What nobody has begun to fill is not filled, nor answered.
+    pub(super) fn clear(&self) {
+        lock(&self.shared.queue).tasks.clear();
     }
 
     /// Say something at once that needed no thread.

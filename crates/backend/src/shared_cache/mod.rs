@@ -13,6 +13,7 @@
 mod collective;
 mod filled;
 mod fillers;
+mod part;
 mod peers;
 mod sharing;
 
@@ -30,6 +31,7 @@ pub use collective::Collective;
 use collective::lock;
 use filled::Filled;
 use fillers::{Fillers, Found};
+pub use part::Part;
 
 /// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
 /// full: of 512, 413 went in before the first had to wait.

@@ -199,8 +199,5 @@ fn sample(accesses: &[Access]) -> Sample {
             });
         }
     }
-    Sample {
-        heads: Vec::new(),
-        parts: vec![part],
-    }
+    Sample { parts: vec![part] }
 }

@@ -77,7 +77,7 @@ pub const MAX_SIGNATURES: usize = 64;
 /// All signatures of a record as JSON, at most, in bytes.
 pub const MAX_SIGNATURES_BYTES: usize = 64 << 10;
 
-/// Entries of a record's sample, at most: heads, gaps, parts, disclosures and names.
+/// Entries of a record's sample, at most: parts, disclosures and names.
 pub const MAX_SAMPLE: usize = 1024;
 
 /// Files that a record's sample defines, at most.

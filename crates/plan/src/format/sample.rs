@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use super::definitions::{Beyond, Flaw, RowDecoder, RowEncoder, Tables, limit, put, take_files};
 use super::{MAX_SAMPLE, MAX_SAMPLE_FILES, WriteError};
-use crate::{Advice, Expected, FileId, FileMeta, Head, Kind, Name, Odds, PAGE, Pattern, ThreadId};
+use crate::{Advice, Expected, FileId, FileMeta, Kind, Name, Odds, PAGE, Pattern, ThreadId};
 
 /// A sample of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// The streams that the plan begins with, in order.
-    pub heads: Vec<Head>,
     /// Of equal parts of the plan, in order, each some disclosures and names. Of a name, what comes before it is not kept.
     pub parts: Vec<Part>,
 }
@@ -33,17 +31,10 @@ pub struct Part {
 const PAGES: u64 = u64::MAX / PAGE + 1;
 
 impl Sample {
-    /// The sample of the part that holds this share (0 to 1) of the plan.
-    pub fn part(&self, share: f64) -> Option<&Part> {
-        self.parts
-            .get((share.clamp(0.0, 1.0) * self.parts.len() as f64) as usize)
-    }
-
     fn entries(&self) -> usize {
-        let heads = self.heads.iter().map(|head| 1 + head.gaps.len());
         let parts = self.parts.iter();
         let parts = parts.map(|part| 1 + part.expected.len() + part.names.len());
-        heads.chain(parts).sum()
+        parts.sum()
     }
 
     /// Whether it is within the format's limits.
@@ -59,14 +50,8 @@ impl Sample {
     pub(super) fn encode(&self, files: &BTreeMap<FileId, FileMeta>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut wanted = Vec::new();
-        put(&mut bytes, self.heads.len() as u64);
-        for head in &self.heads {
-            wanted.push(head.file);
-            put(&mut bytes, u64::from(head.file.0));
-            put_pages(&mut bytes, &head.pages);
-            put(&mut bytes, head.gaps.len() as u64);
-            head.gaps.iter().for_each(|gap| put_pages(&mut bytes, gap));
-        }
+        // The streams that earlier writers told of.
+        put(&mut bytes, 0);
         put(&mut bytes, self.parts.len() as u64);
         for part in &self.parts {
             put(&mut bytes, part.expected.len() as u64);
@@ -108,12 +93,11 @@ impl Sample {
         let mut sample = Self::default();
         let mut room = MAX_SAMPLE;
         for _ in 0..count(&mut bytes, &mut room)? {
-            let file = file(&mut bytes)?;
-            let pages = pages(&mut bytes)?;
-            let gaps = count(&mut bytes, &mut room)?;
-            let gaps = (0..gaps).map(|_| self::pages(&mut bytes));
-            let gaps = gaps.collect::<Result<_, _>>()?;
-            sample.heads.push(Head { file, pages, gaps });
+            file(&mut bytes)?;
+            pages(&mut bytes)?;
+            for _ in 0..count(&mut bytes, &mut room)? {
+                pages(&mut bytes)?;
+            }
         }
         for _ in 0..count(&mut bytes, &mut room)? {
             let mut part = Part::default();
@@ -209,11 +193,6 @@ mod tests {
             odds: Odds::SURE,
         };
         let sample = Sample {
-            heads: vec![Head {
-                file: FileId(1),
-                pages: 0..64,
-                gaps: vec![3..4, 9..20],
-            }],
             parts: vec![Part {
                 expected: vec![expected(2, 5..9), expected(3, PAGES - 1..PAGES)],
                 names: vec![Name {
@@ -225,6 +204,10 @@ mod tests {
         };
         let bytes = sample.encode(&files);
         assert_eq!(Sample::decode(&bytes, u64::MAX).unwrap().0, sample);
+        // One stream of 64 pages, with two gaps.
+        let mut told = vec![1, 1, 0, 64, 2, 3, 1, 9, 11];
+        told.extend_from_slice(&bytes[1..]);
+        assert_eq!(Sample::decode(&told, u64::MAX).unwrap().0, sample);
         let mut noise = Noise(5);
         let (mut good, mut bad) = (0, 0);
         for _ in 0..60_000 {

@@ -9,7 +9,7 @@ use foreread_plan::format::{
     redefine,
 };
 use foreread_plan::{
-    Advice, Expected, FileId, FileMeta, Head, Kind, Name, Odds, PAGE, Pattern, Summary, ThreadId,
+    Advice, Expected, FileId, FileMeta, Kind, Name, Odds, PAGE, Pattern, Summary, ThreadId,
 };
 
 const FILES: u32 = 5000;
@@ -35,11 +35,6 @@ fn name(file: u32, kind: Kind) -> Name {
 
 fn sample() -> Sample {
     Sample {
-        heads: vec![Head {
-            file: FileId(7),
-            pages: 3..90,
-            gaps: vec![10..12, 40..41],
-        }],
         parts: vec![
             Part {
                 expected: vec![
@@ -91,10 +86,8 @@ fn an_outline_has_the_sample_and_the_definitions_of_its_files() {
     let outline = outline(&path).unwrap();
     assert_eq!(outline.sample(), Some(&sample()));
     let ids: Vec<_> = outline.files().keys().map(|id| id.0).collect();
-    assert_eq!(ids, [7, 8, 9, 10, 11, 12, 2500, ADVISED]);
+    assert_eq!(ids, [8, 9, 10, 11, 12, 2500, ADVISED]);
     assert_eq!(outline.files()[&FileId(8)], file(8));
-    assert_eq!(sample().part(0.0), Some(&sample().parts[0]));
-    assert_eq!(sample().part(0.75), Some(&sample().parts[1]));
 
     let reader = Reader::open(&path).unwrap();
     assert_eq!(outline.open().unwrap().files(), reader.files());
@@ -195,10 +188,7 @@ fn a_sample_beyond_the_limit_is_refused() {
         expected: vec![expected(0, 0, Pattern::Scattered); MAX_SAMPLE],
         names: Vec::new(),
     };
-    let sample = Sample {
-        heads: Vec::new(),
-        parts: vec![part],
-    };
+    let sample = Sample { parts: vec![part] };
     let refused = record.sample(sample);
     assert!(
         matches!(refused, Err(WriteError::Limit { .. })),

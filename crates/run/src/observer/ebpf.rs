@@ -67,11 +67,6 @@ impl Observer for Ebpf {
         true
     }
 
-    fn is_filling(&self) -> bool {
-        // How much of the kernel's ring is taken is not known without taking it.
-        true
-    }
-
     fn sees_touches(&self) -> bool {
         self.observation.seen().faults
     }

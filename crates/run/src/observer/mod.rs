@@ -140,9 +140,6 @@ pub(super) trait Observer {
     /// Whether everything reported so far has been handed out.
     fn is_drained(&self) -> bool;
 
-    /// Whether what is reported has to be taken soon, or some of it will be lost.
-    fn is_filling(&self) -> bool;
-
     /// Say whether what the program reads next is foreseen. Where the kernel was advised not to read ahead, it is to do so
     /// by itself again once nobody else does.
     fn foresee(&mut self, _foreseen: bool) {}

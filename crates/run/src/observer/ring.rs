@@ -71,10 +71,6 @@ impl Observer for Preload {
         self.ring.drained()
     }
 
-    fn is_filling(&self) -> bool {
-        self.ring.filling()
-    }
-
     fn foresee(&mut self, foreseen: bool) {
         self.ring.give_up(!foreseen);
     }

@@ -2,23 +2,19 @@
 //!
 //! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`Order`] and the [`Waits`] go along.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_engine::preview;
-use foreread_plan::format::{Place, Reader, RecordFile, Sample, WriteError};
+use foreread_plan::format::{Place, RecordFile, WriteError};
 use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, ThreadMeta};
-use foreread_sources::Replay;
 use foreread_sources::signature::Roles;
 use foreread_sys::processor::Aside;
 
 use super::orders::{Order, Waits};
-use crate::files::{Recorded, Trouble};
-use crate::follow::Recording;
+use super::sample;
 use crate::lessons::Lessons;
 
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
@@ -132,15 +128,6 @@ fn write(
     }
 }
 
-/// What stands for the plan that this record is, to whoever follows it.
-fn sample(reader: Reader) -> Sample {
-    let accesses = reader.summary().map(|summary| summary.accesses);
-    let trouble = Trouble::default();
-    let files = Arc::new(Recorded::made(reader));
-    let recording = Recording::new(&files, accesses, &trouble);
-    preview(&mut Replay::new(recording, HashSet::new()))
-}
-
 /// The record as far as it is written, and what was seen in it on the way.
 pub(super) struct Writing {
     pub(super) file: RecordFile,
@@ -243,7 +230,7 @@ impl Writing {
             }
         }
         let reader = self.file.review()?;
-        self.file.sample(sample(reader))?;
+        self.file.sample(sample::of(reader))?;
         Ok((self.file, self.waits))
     }
 }

@@ -1,0 +1,71 @@
+//! A rank's part of the collective cache for who has a whole plan: pages are handed over as they are wanted, and wait here for room.
+//!
+//! Invariant: nobody who hands pages over waits for a file system; only [`Part::takes`] may.
+//!
+//! Data flow: pages → [`Part::bring`] → the fillers → the segment; at the end [`Part::brought`].
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use foreread_plan::{FileId, Request, RequestId};
+use foreread_segment::Mode;
+
+use super::{Collective, SharedCache, lock};
+use crate::page_cache::file::Opened;
+use crate::{Backend, Event, PageCache};
+
+/// Pages of the segment that may wait for room: a bound on memory, 0.6 MiB.
+const WAITING: usize = 1 << 14;
+
+/// A rank's part.
+pub struct Part(Mutex<SharedCache>);
+
+impl Part {
+    /// The part for files that `page_cache` knows.
+    pub fn new(page_cache: PageCache, collective: &Collective) -> Self {
+        Self(Mutex::new(SharedCache::new(page_cache, collective)))
+    }
+
+    /// Whether pages of the file go to the segment. Of a file system that was not tried, a page is read for that.
+    pub fn takes(&self, file: FileId) -> bool {
+        let (home, dev) = lock(&self.0).home(file);
+        if let Some(mode) = home {
+            return mode == Mode::Collective;
+        }
+        let meta = lock(&self.0).page_cache.shared().0.get(file);
+        let opened = meta.and_then(|meta| Opened::open(meta).ok());
+        let Some(keeps) = opened.and_then(|mut opened| opened.keeps(0)) else {
+            return false;
+        };
+        let mut cache = lock(&self.0);
+        cache.page_cache.devices().found(dev, keeps);
+        cache.home(file).0 == Some(Mode::Collective)
+    }
+
+    /// Has these pages read into the segment once there is room.
+    pub fn bring(&self, file: FileId, pages: Range<u64>) {
+        let id = RequestId(0);
+        lock(&self.0).fillers.fill(&Request { id, file, pages });
+    }
+
+    /// Whether enough is waiting for room.
+    pub fn is_full(&self) -> bool {
+        lock(&self.0).fillers.waiting() >= WAITING
+    }
+
+    /// Nothing that waits is to be read any more.
+    pub fn stop(&self) {
+        lock(&self.0).fillers.clear();
+    }
+
+    /// The pages that were read since the last call.
+    pub fn brought(&self) -> Vec<(FileId, Range<u64>)> {
+        let mut events = Vec::new();
+        lock(&self.0).poll(&mut events);
+        let brought = events.into_iter().filter_map(|event| match event {
+            Event::Issued { file, pages, .. } => Some((file, pages)),
+            _ => None,
+        });
+        brought.collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! A sample of a record's plan: what the record keeps of it to decide, before a later run, whether the plan is in memory.
+//!
+//! Data flow: the written record → [`of`] → the record's sample. The look at it is `foreread_core::cold`.
+
+use std::sync::Arc;
+
+use foreread_core::Trace as _;
+use foreread_plan::format::{Part, Reader, Sample};
+use foreread_plan::{Expected, Kind, Name, Odds, Pattern};
+
+use crate::files::{Recorded, Trouble};
+use crate::recording::Recording;
+
+/// Places that are sampled. Where one in twenty is missing, a sample of this size contains a missing one in eleven cases of twelve.
+const PLACES: usize = 48;
+/// Names that are sampled: the names of one block.
+const NAMES: usize = 16;
+/// Parts of a plan that a sample is drawn from, at most: the program may have ended before it reached the missing ones.
+const PARTS: u64 = 8;
+/// Accesses of a part, at least: the start of each part costs reading one block of the record.
+const PART: u64 = 512;
+/// Places and names of a part that some are picked from: less work than reaching another part of the record.
+const AMONG: usize = 512;
+/// Accesses that are gone through for each of them, at most: a program's own objects were seen to have some ten pages in a run.
+const EACH: usize = 16;
+
+/// The sample of a record that was just written.
+pub(super) fn of(reader: Reader) -> Sample {
+    let accesses = reader.summary().map_or(0, |summary| summary.accesses);
+    let trouble = Trouble::default();
+    let files = Arc::new(Recorded::made(reader));
+    let mut recording = Recording::new(&files, &trouble, None);
+    let count = (accesses / PART).clamp(1, PARTS);
+    let parts = (0..count).map(|part| {
+        // The beginning, which the program comes to first, and the middle of each other part.
+        if part > 0 {
+            recording.skip_to((part as f64 + 0.5) / count as f64);
+        }
+        let (expected, names) = gather(&mut recording);
+        Part {
+            expected: pick(expected, PLACES / count as usize),
+            names: pick(names, NAMES / count as usize),
+        }
+    });
+    Sample {
+        parts: parts.collect(),
+    }
+}
+
+/// The next places and names, each once in a row. Pages of a mapping that were touched together are one place: a program's own objects have
+/// thousands of such pages, which would hide what else it reads.
+fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
+    let (mut places, mut names) = (Vec::<Expected>::new(), Vec::<Name>::new());
+    for _ in 0..AMONG * EACH {
+        if places.len() >= AMONG || names.len() >= AMONG {
+            break;
+        }
+        let Some(access) = recording.next() else {
+            break;
+        };
+        let (file, kind, pages) = (access.file, access.kind, access.extent.pages());
+        if kind.names() {
+            let name = Name {
+                file,
+                kind,
+                before: 0,
+            };
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+            continue;
+        }
+        if !kind.reads() || pages.is_empty() {
+            continue;
+        }
+        let is_touched = kind == Kind::Touch;
+        if let Some(last) = places.last_mut().filter(|last| last.file == file) {
+            if last.pages.start <= pages.start && pages.end <= last.pages.end {
+                continue;
+            }
+            if is_touched && last.pattern == Pattern::Loose && last.pages.end == pages.start {
+                last.pages.end = pages.end;
+                continue;
+            }
+        }
+        let pattern = match is_touched {
+            true => Pattern::Loose,
+            false => Pattern::Scattered,
+        };
+        places.push(Expected {
+            odds: Odds::SURE,
+            file,
+            pages,
+            thread: access.thread,
+            pattern,
+        });
+    }
+    (places, names)
+}
+
+/// So many of these, in order, but in no rhythm, or a sample could miss what the plan comes to in that rhythm.
+fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let among = all.len() as u64;
+    let mut left = among.min(most as u64);
+    let picked = all.into_iter().enumerate().filter(|(n, _)| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let is_picked = (state >> 33) % (among - *n as u64) < left;
+        left -= u64::from(is_picked);
+        is_picked
+    });
+    picked.map(|(_, one)| one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_taken_in_no_rhythm_and_in_order() {
+        // Every fourth is the same.
+        let all: Vec<u64> = (0..512).map(|n| if n % 4 == 0 { 0 } else { n }).collect();
+        let picked = pick(all.clone(), 48);
+        assert_eq!(picked.len(), 48);
+        let same = picked.iter().filter(|one| **one == 0).count();
+        assert!((1..30).contains(&same), "{same} of 48");
+        let others: Vec<_> = picked.iter().filter(|one| **one > 0).collect();
+        assert!(others.is_sorted());
+        assert_eq!(pick(all[..10].to_vec(), 48), all[..10]);
+    }
+}

@@ -1,0 +1,78 @@
+//! What came of a plan and of guesses, in one form for the account.
+//!
+//! Data flow: the core's account, or a report of the engine's → [`Report`] → the summary.
+
+use foreread_backend::Change;
+use foreread_engine::{Ledger, Names};
+use foreread_plan::FileId;
+
+/// What was done for the program at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Keeping ahead of it.
+    Ahead,
+    /// It had left the plan for good.
+    GaveUp,
+    /// Nothing: the plan was in memory before.
+    Hot,
+    /// Nothing: all of the plan was fetched.
+    Finished,
+}
+
+/// One source's part.
+#[derive(Clone, Debug)]
+pub(super) struct Strand {
+    pub(super) name: &'static str,
+    pub(super) phase: Phase,
+    pub(super) ledger: Ledger,
+    pub(super) names: Names,
+    /// Reads that it was held against, and how many of them it had foreseen.
+    pub(super) reads: u64,
+    pub(super) foreseen: u64,
+}
+
+/// The end of following.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    pub(super) phase: Phase,
+    /// The sum of the strands'.
+    pub(super) ledger: Ledger,
+    pub(super) names: Names,
+    pub(super) strands: Vec<Strand>,
+    /// Reads observed, and how many of them were foreseen.
+    pub(super) reads: u64,
+    pub(super) foreseen: u64,
+    /// Whether nothing was missing from memory.
+    pub(super) was_hot: bool,
+    /// Files that differ from the record.
+    pub(super) changed: Vec<(FileId, Change)>,
+    /// Files that could not be fetched, and why.
+    pub(super) gone: Vec<(FileId, String)>,
+    /// Names of the devices fetched from.
+    pub(super) devices: Vec<String>,
+}
+
+impl From<foreread_engine::Report> for Report {
+    fn from(report: foreread_engine::Report) -> Self {
+        let strands = report.strands.into_iter().map(|one| Strand {
+            name: one.name,
+            phase: Phase::Ahead,
+            ledger: one.ledger,
+            names: one.names,
+            reads: one.reads,
+            foreseen: one.foreseen,
+        });
+        Self {
+            phase: Phase::Ahead,
+            ledger: report.ledger,
+            names: report.names,
+            strands: strands.collect(),
+            reads: report.reads,
+            foreseen: report.foreseen,
+            was_hot: false,
+            changed: report.changed,
+            gone: report.gone,
+            devices: report.devices,
+        }
+    }
+}
