@@ -4,7 +4,7 @@
 //! library, or with an engine whose device profile is given; it prints a checksum, so that
 //! runs can be compared. It is a process of its own for every run.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::Hasher;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ use foreread_backend::PageCache;
 use foreread_client::{Client, Entry, Extent, FileId, Options};
 use foreread_engine::{Config, Engine, Profile, Session};
 use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, Seen, ThreadId};
-use foreread_sources::{Replay, Trace};
+use foreread_sources::Replay;
 
 use crate::cases::Random;
 
@@ -266,13 +266,11 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         directory: false,
     };
     let files = Arc::new(BTreeMap::from([(FILE, meta)]));
-    let list = List {
-        accesses: offsets
-            .iter()
-            .map(|&offset| access(Extent::new(offset, reading.block)))
-            .collect(),
-        next: 0,
-    };
+    let block = reading.block;
+    let list: Vec<_> = offsets
+        .iter()
+        .map(|&offset| access(Extent::new(offset, block)))
+        .collect();
     let mut profile = Profile::rotational();
     profile.request_pages = reading.request_pages.unwrap_or(profile.request_pages);
     profile.infill_pages = reading.infill_pages.unwrap_or(profile.infill_pages);
@@ -285,7 +283,7 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
         adapt: !reading.fixed,
         ..default
     };
-    let source = Box::new(Replay::new(list, HashSet::new()));
+    let source = Box::new(Replay::new(list));
     let engine = Engine::new(PageCache::new(&files), config)
         .with_strand("replay", source)
         .with_profiles(move |_, _| Some(profile.clone()));
@@ -300,24 +298,6 @@ fn access(extent: Extent) -> Access {
         kind: Kind::Pread,
         start: 0,
         took: 0,
-    }
-}
-
-/// The offsets, as an earlier run that read them.
-struct List {
-    accesses: Vec<Access>,
-    next: usize,
-}
-
-impl Trace for List {
-    fn next(&mut self) -> Option<Access> {
-        let access = self.accesses.get(self.next).copied();
-        self.next += usize::from(access.is_some());
-        access
-    }
-
-    fn rewind(&mut self) {
-        self.next = 0;
     }
 }
 

@@ -29,7 +29,7 @@ pub use sim::{Found, Sim, SimMachine};
 
 /// A scattered read slower than this waited for a head to move or a platter to turn: local SSDs answer in 0.05 to 0.1 ms, the
 /// modelled network volume in 0.7 ms, a disk with a moving head in 4 ms and more.
-pub const MOVING_HEAD: Duration = Duration::from_millis(2);
+pub(crate) const MOVING_HEAD: Duration = Duration::from_millis(2);
 
 /// What a backend knows about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,10 +207,6 @@ pub trait Backend: Send {
     }
     /// What is known of a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
-    /// Whether what is asked and not answered is held up by anything but the lack of a processor, as far as is known.
-    fn is_held_up(&self) -> bool {
-        true
-    }
     /// Whether position matters on a device is known, and need not be found out.
     fn assume(&mut self, _device: u64, _positions: bool) {}
     /// Look a file up ahead of its use: brings its metadata into memory, and its layout where that may matter.
@@ -224,12 +220,6 @@ pub trait Backend: Send {
         for request in requests {
             self.submit(request);
         }
-    }
-    /// As [`Backend::submit`], asking the device before it returns, although that may wait for the file to be found;
-    /// whether anything comes from the device. Nothing was submitted before.
-    fn submit_now(&mut self, request: Request) -> bool {
-        self.submit(request);
-        true
     }
     /// Collect what has happened since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
@@ -264,9 +254,6 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn kin(&mut self, file: FileId) -> Option<Kin> {
         (**self).kin(file)
     }
-    fn is_held_up(&self) -> bool {
-        (**self).is_held_up()
-    }
     fn facts(&mut self, device: u64) -> DeviceFacts {
         (**self).facts(device)
     }
@@ -281,9 +268,6 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn submit_together(&mut self, requests: Vec<Request>) {
         (**self).submit_together(requests);
-    }
-    fn submit_now(&mut self, request: Request) -> bool {
-        (**self).submit_now(request)
     }
     fn poll(&mut self, events: &mut Vec<Event>) {
         (**self).poll(events);

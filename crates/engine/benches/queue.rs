@@ -5,7 +5,6 @@
 //! `instant` says of every page that it came from the device, so that the ledger has work to do.
 //! Times are the thread's processor time, whatever else the machine does.
 
-use std::collections::HashSet;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use foreread_backend::{
 };
 use foreread_engine::{Config, Engine};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, Seen, ThreadId};
-use foreread_sources::{Replay, Trace};
+use foreread_sources::Replay;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Reads in one pass: more than the queue holds.
@@ -85,18 +84,6 @@ fn read(n: u64) -> Access {
     }
 }
 
-struct Reads(u64);
-
-impl Trace for Reads {
-    fn next(&mut self) -> Option<Access> {
-        self.0 += 1;
-        (self.0 <= READS).then(|| read(self.0 - 1))
-    }
-    fn rewind(&mut self) {
-        self.0 = 0;
-    }
-}
-
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -104,7 +91,7 @@ fn processor_time() -> Duration {
 
 /// One pass over all reads; how long all of it took, and the observing alone.
 fn pass(backend: impl Backend) -> (Duration, Duration) {
-    let source = Box::new(Replay::new(Reads(0), HashSet::new()));
+    let source = Box::new(Replay::new((0..READS).map(read)));
     let mut engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let program: Vec<Access> = (0..READS).map(read).collect();
     let mut observing = Duration::ZERO;

@@ -12,21 +12,19 @@ mod ask;
 pub(crate) mod look;
 mod observe;
 mod submit;
-mod surveyed;
 mod walk;
 
 use std::ops::Range;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Event};
-use foreread_plan::{Expected, FileId, Head, Kind, Name, PAGE, RequestId};
+use foreread_plan::{Expected, FileId, Kind, Name, PAGE, RequestId};
 use foreread_sched::{Asked, DeviceId, Profile, Scheduler, StrandId};
 use foreread_sources::{Nature, Outlook, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
-use crate::strand::{Strand, phase_of};
-use crate::survey::{HEAD, Survey};
+use crate::strand::Strand;
 use crate::{Ledger, Names, StrandReport};
 use ask::{Purpose, Questions};
 
@@ -41,22 +39,6 @@ const BACKLOG: usize = 4 * DISCLOSE;
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
 
-/// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Keeping ahead of the program.
-    Ahead,
-    /// The program has left the plan; looking for the place again.
-    Lost,
-    /// The program has left the plan for good. Nothing more is fetched or needs observing.
-    GaveUp,
-    /// What was looked at of the plan was in memory already. Nothing is fetched or needs observing, until [`Engine::resume`].
-    Hot,
-    /// All that could be fetched ahead has been, and was read; what the program has read since
-    /// next to never waited. Nothing more needs observing.
-    Finished,
-}
-
 /// The end of a session.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -66,18 +48,10 @@ pub struct Report {
     pub names: Names,
     /// What each strand came to, in the order in which they were added.
     pub strands: Vec<StrandReport>,
-    /// What the session was doing at the end.
-    pub phase: Phase,
     /// Reads observed, and how many of them were foreseen.
     pub reads: u64,
     /// Reads that the plan knew of.
     pub foreseen: u64,
-    /// Of the bytes missed, those by reads that began after all that the plan names had been found in memory.
-    pub missed_hot: u64,
-    /// Times the program was lost and found again.
-    pub found_again: u64,
-    /// Whether the plan was found in memory before anything was done.
-    pub was_hot: bool,
     /// Files that differ from the record.
     pub changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
@@ -110,8 +84,6 @@ pub struct Engine<B> {
     alert: u32,
     /// Parts of each request that are under way, and the strand it was made for.
     parts: FxHashMap<RequestId, Parts>,
-    /// Whether the plans are in memory already, while that is being found out.
-    survey: Option<Survey>,
     questions: Questions,
     /// When the pages that wait to be read are to be looked for.
     look_at: u64,
@@ -125,12 +97,8 @@ pub struct Engine<B> {
     walks: FxHashMap<(FileId, Kind), Askers>,
     /// Files that the program has written itself.
     written: FxHashSet<FileId>,
-    /// When the plan was known to be in memory, in ns.
-    hot_since: Option<u64>,
-    missed_hot: u64,
     reads: u64,
     foreseen: u64,
-    was_hot: bool,
 }
 
 impl<B: Backend> Engine<B> {
@@ -147,7 +115,6 @@ impl<B: Backend> Engine<B> {
             passed_up: 0,
             alert: 0,
             parts: FxHashMap::default(),
-            survey: None,
             questions: Questions::default(),
             look_at: 0,
             events: Vec::new(),
@@ -157,11 +124,8 @@ impl<B: Backend> Engine<B> {
             due: Vec::new(),
             walks: FxHashMap::default(),
             written: FxHashSet::default(),
-            hot_since: None,
-            missed_hot: 0,
             reads: 0,
             foreseen: 0,
-            was_hot: false,
         }
     }
 
@@ -197,19 +161,6 @@ impl<B: Backend> Engine<B> {
         self
     }
 
-    /// What was fetched of the source added last, by this backend, with [`fetch_head`](crate::fetch_head).
-    pub fn with_head(mut self, head: Option<Head>) -> Self {
-        if let Some(strand) = self.strands.last_mut() {
-            strand.head = head;
-        }
-        self
-    }
-
-    /// What the session is doing: as much as any of its strands.
-    pub fn phase(&self) -> Phase {
-        phase_of(&self.strands)
-    }
-
     /// Pages that may lie in memory unread, at present.
     pub fn target(&mut self) -> u64 {
         self.scheduler.budget().target()
@@ -217,7 +168,7 @@ impl<B: Backend> Engine<B> {
 
     /// True if reads may be reported late: nothing that the sources have disclosed is left to fetch.
     pub fn rests(&self) -> bool {
-        let walks = |one: &Strand| one.phase == Phase::Ahead && !one.walker.rests();
+        let walks = |one: &Strand| !one.rests() && !one.walker.rests();
         self.scheduler.rests() && !self.strands.iter().any(walks)
     }
 
@@ -225,14 +176,7 @@ impl<B: Backend> Engine<B> {
     /// the caller knows to come back soon.
     pub fn step(&mut self, now: u64) -> bool {
         self.collect(now);
-        self.survey_on(now);
-        if self.is_surveying() {
-            return true;
-        }
-        if self.phase() == Phase::Hot {
-            self.hot_since.get_or_insert(now);
-        }
-        if self.closed || !self.strands.iter().any(Strand::follows) {
+        if self.closed || self.strands.iter().all(Strand::rests) {
             return self.scheduler.in_flight() > 0;
         }
         for at in 0..self.strands.len() {
@@ -259,7 +203,7 @@ impl<B: Backend> Engine<B> {
         let (mut more, mut any) = (false, false);
         for at in 0..self.strands.len() {
             let strand = &self.strands[at];
-            let (id, is_ahead) = (strand.id, strand.phase == Phase::Ahead);
+            let (id, is_ahead) = (strand.id, !strand.rests());
             self.scheduler.follow(id, is_ahead);
             if is_ahead {
                 any = true;
@@ -284,30 +228,12 @@ impl<B: Backend> Engine<B> {
         let started = !requests.is_empty();
         self.submit(requests);
         let busy = self.scheduler.in_flight() > 0 || self.scheduler.is_due();
-        for strand in &mut self.strands {
-            let is_ahead = strand.phase == Phase::Ahead;
-            let is_out = strand.exhausted && strand.walker.is_out();
-            if is_ahead && is_out && self.scheduler.is_out(strand.id) {
-                // Infill may stay unread.
-                let queue = self.scheduler.queue(strand.id);
-                if strand.pages.is_empty() || queue.is_read_out() {
-                    // The program is still watched: if it goes on to wait for a device, it reads what no plan tells
-                    // of yet, and whoever records it must see all of that.
-                    strand.ran_out = true;
-                }
-            }
-        }
         more || started || busy
-    }
-
-    /// Whether the program has left a recorded plan for good, whatever others do for it.
-    pub fn gave_up(&self) -> bool {
-        self.strands.iter().any(|one| one.phase == Phase::GaveUp)
     }
 
     /// Whether nothing is to be done until something is observed.
     pub fn is_quiet(&self) -> bool {
-        self.phase() == Phase::Hot && self.scheduler.in_flight() == 0
+        self.strands.iter().all(Strand::rests) && self.scheduler.in_flight() == 0
     }
 
     /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
@@ -322,8 +248,7 @@ impl<B: Backend> Engine<B> {
 
     /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
     pub fn close(&mut self) {
-        self.closed |= self.strands.iter().any(Strand::follows);
-        self.survey = None;
+        self.closed = true;
     }
 
     /// Close the account; nothing is to be asked of the engine after that.
@@ -338,12 +263,8 @@ impl<B: Backend> Engine<B> {
             ledger: self.ledger(),
             names: self.strands.iter().map(|one| one.walker.ledger()).sum(),
             strands: self.strands.iter().map(Strand::report).collect(),
-            phase: self.phase(),
             reads: self.reads,
             foreseen: self.foreseen,
-            missed_hot: self.missed_hot,
-            found_again: self.strands.iter().map(|one| one.found_again).sum(),
-            was_hot: self.was_hot,
             devices: self.table.devices(),
             found: self.table.found(),
             changed: std::mem::take(&mut self.table.changed),
@@ -406,7 +327,7 @@ impl<B: Backend> Engine<B> {
                     kind,
                     outcome,
                 } => self.looked(file, kind, outcome, now),
-                Event::Answered { ticket, answer } => self.answered(ticket, &answer, now),
+                Event::Answered { ticket, answer } => self.answered(ticket, &answer),
             }
         }
         self.events = events;
@@ -414,9 +335,6 @@ impl<B: Backend> Engine<B> {
 
     /// The strand that a request was made for.
     fn made_for(&self, id: RequestId) -> Option<usize> {
-        if id == HEAD {
-            return self.strands.iter().position(|one| one.head.is_some());
-        }
         self.scheduler.strand(id).map(|strand| strand.0)
     }
 
@@ -461,13 +379,6 @@ impl<B: Backend> Engine<B> {
             backend: &mut self.backend,
         };
         self.scheduler.placed(file, &mut site);
-        if self.phase() == Phase::Hot {
-            self.table.ask_no_more();
-        }
-        let mut site = Site {
-            table: &mut self.table,
-            backend: &mut self.backend,
-        };
         site.answered(file);
     }
 

@@ -1,6 +1,6 @@
 //! The session: its strands, scheduler, backend and ledger in one loop.
 //!
-//! A *strand* is one source with its queue, position, worth, phase and account; a session has any number.
+//! A *strand* is one source with its queue, position and account; a session has any number.
 //! Devices, memory and what is given back are theirs together.
 //!
 //! The engine waits for no file system. Questions about files (residency, evictions, lengths) go to the
@@ -29,17 +29,12 @@ mod pages;
 mod session;
 mod site;
 mod strand;
-mod survey;
 mod sync;
-mod track;
 mod walker;
-mod worth;
 
-pub use engine::{Config, Engine, Phase, Report};
+pub use engine::{Config, Engine, Report};
 pub use foreread_sched::{Horizon, Order, Profile};
 pub use ledger::Ledger;
 pub use session::Session;
-pub use strand::StrandReport;
-pub use survey::{COLD_PAGES, fetch_head};
+pub use strand::{IDLE_READS, StrandReport};
 pub use walker::Names;
-pub use worth::IDLE_READS;

@@ -113,11 +113,6 @@ impl Unread {
 }
 
 impl Pages {
-    /// Whether no page is waited for: all were read or passed.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waited_for == 0
-    }
-
     /// Pages that are waited for.
     pub(crate) fn len(&self) -> u64 {
         self.waited_for
@@ -257,13 +252,11 @@ impl Pages {
         unread
     }
 
-    /// Whether the program is watched from now on. What it reads while it is not, nobody knows.
-    pub(crate) fn watch(&mut self, watched: bool) {
-        self.unwatched = !watched;
-        if !watched {
-            for chunk in self.chunks.values_mut() {
-                chunk.unwatched = chunk.issued;
-            }
+    /// The program is not watched from now on. What it reads then, nobody knows.
+    pub(crate) fn look_away(&mut self) {
+        self.unwatched = true;
+        for chunk in self.chunks.values_mut() {
+            chunk.unwatched = chunk.issued;
         }
     }
 
@@ -404,7 +397,7 @@ mod tests {
                 under_way: 0
             }
         );
-        assert!(pages.is_empty());
+        assert_eq!(pages.len(), 0);
     }
 
     #[test]
@@ -472,15 +465,14 @@ mod tests {
     fn of_a_page_that_was_there_while_nobody_watched_nothing_is_claimed() {
         let mut pages = Pages::default();
         pages.issue(FILE, &(0..2));
-        pages.watch(false);
+        pages.want(FILE, &(0..3));
+        pages.look_away();
         pages.issue(FILE, &(2..3));
-        pages.watch(true);
-        pages.issue(FILE, &(3..5));
-        pages.want(FILE, &(0..5));
+        pages.want(FILE, &(2..3));
         let read = pages.read(FILE, &(0..1), 200, |_| ());
         assert_eq!(read.under_way, 1, "what was seen is known all the same");
         let left = Unread {
-            wasted: 2,
+            wasted: 0,
             infill: 0,
             unknown: 2,
         };
@@ -512,7 +504,6 @@ mod tests {
         Pass(Range<u64>),
         Evict(Range<u64>),
         GiveBack(Range<u64>),
-        Watch(bool),
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -526,7 +517,6 @@ mod tests {
             range().prop_map(Op::Pass),
             range().prop_map(Op::Evict),
             range().prop_map(Op::GiveBack),
-            any::<bool>().prop_map(Op::Watch),
         ]
     }
 
@@ -552,13 +542,21 @@ mod tests {
     proptest! {
         /// Against a map that keeps every page by itself.
         #[test]
-        fn the_bitmaps_agree_with_a_page_by_page_map(ops in proptest::collection::vec(op(), 0..80)) {
+        fn the_bitmaps_agree_with_a_page_by_page_map(
+            ops in proptest::collection::vec(op(), 0..80),
+            looks_away_at in 0usize..160,
+        ) {
             let mut pages = Pages::default();
             let mut reference: BTreeMap<u64, Page> = BTreeMap::new();
             let mut unwatched = false;
             // Every page issued, less those that were accounted for.
             let mut open = 0;
-            for op in ops {
+            for (at, op) in ops.into_iter().enumerate() {
+                if at == looks_away_at {
+                    pages.look_away();
+                    unwatched = true;
+                    reference.values_mut().for_each(|page| page.unwatched = true);
+                }
                 match op {
                     Op::Issue(range) => {
                         let mut expected = Issued::default();
@@ -619,11 +617,6 @@ mod tests {
                         prop_assert_eq!(pages.give_back(FILE, &range), expected);
                         open -= expected.wasted + expected.infill + expected.unknown;
                     }
-                    Op::Watch(watched) => {
-                        pages.watch(watched);
-                        unwatched = !watched;
-                        if unwatched { reference.values_mut().for_each(|page| page.unwatched = true); }
-                    }
                 }
                 let mut waiting: Vec<u64> = pages.waiting(0, usize::MAX, usize::MAX).0.into_iter().flat_map(|(_, run)| run).collect();
                 waiting.sort_unstable();
@@ -631,7 +624,7 @@ mod tests {
                 prop_assert_eq!(waiting, arrived.collect::<Vec<_>>());
                 let waited_for = reference.values().filter(|page| !page.passed).count();
                 prop_assert_eq!(pages.len(), waited_for as u64);
-                prop_assert_eq!(pages.is_empty(), waited_for == 0);
+                prop_assert_eq!(pages.len() == 0, waited_for == 0);
             }
             let mut expected = Unread::default();
             reference.into_values().for_each(|page| enter(&mut expected, page));

@@ -18,10 +18,10 @@ use foreread_plan::{FileId, FileMeta, Seen};
 use foreread_sources::Source;
 
 use crate::sync::{
-    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard,
-    Ordering, park, park_timeout, sleep, yield_now,
+    AtomicBool, AtomicU64, AtomicUsize, Builder, JoinHandle, MODELLED, Mutex, MutexGuard, Ordering,
+    park, park_timeout, sleep, yield_now,
 };
-use crate::{Engine, Ledger, Phase, Report};
+use crate::{Engine, Ledger, Report};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -61,8 +61,6 @@ enum Notice {
     Nothing,
     /// What the program has read of this file is not known, but for what was seen.
     Doubt(FileId),
-    /// The program waits for its device again.
-    Waiting,
 }
 
 impl Notice {
@@ -88,19 +86,12 @@ struct Shared {
     told: Mutex<VecDeque<Notice>>,
     /// Reads and other observations that the engine has not come to yet.
     backlog: AtomicUsize,
-    phase: AtomicU8,
-    /// Calls of [`Session::resume`] whose effect is not in `phase` yet.
-    resumed: AtomicUsize,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
     /// Whether what the program reads next is foreseen.
     foreseen: AtomicBool,
-    /// Whether the program has left a recorded plan for good.
-    gave_up: AtomicBool,
     /// Whether nothing is left to fetch, as far as the engine knows.
     rests: AtomicBool,
-    /// Whether the engine has looked at its plan, and given its first hints.
-    begun: AtomicBool,
     /// The kernel's account of the engine's thread, below `/proc`.
     task: OnceLock<PathBuf>,
     /// What was waited for, and fetched ahead, in ns.
@@ -126,13 +117,9 @@ impl Session {
         let shared = Arc::new(Shared {
             told: Mutex::default(),
             backlog: AtomicUsize::new(0),
-            phase: AtomicU8::new(code(Phase::Ahead)),
-            resumed: AtomicUsize::new(0),
             busy: AtomicBool::new(true),
             foreseen: AtomicBool::new(true),
-            gave_up: AtomicBool::new(false),
             rests: AtomicBool::new(false),
-            begun: AtomicBool::new(false),
             task: OnceLock::new(),
             gained: AtomicU64::new(0),
             ledger: Mutex::default(),
@@ -198,8 +185,8 @@ impl Session {
         self.add(Notice::Strand(name, source));
     }
 
-    /// The program is not observed from now on, until [`Session::resume`] or the end, or was not all the time: of what
-    /// it has not been seen to read, nobody can tell whether it does.
+    /// The program is not observed from now on, or was not all the time: of what it has not been seen to read, nobody can
+    /// tell whether it does.
     pub fn look_away(&self) {
         self.add(Notice::Nothing);
     }
@@ -208,14 +195,6 @@ impl Session {
     /// last sample.
     pub fn doubt(&self, file: FileId) {
         self.add(Notice::Doubt(file));
-    }
-
-    /// Have the engine follow again a program that it let go as [`Phase::Hot`].
-    pub fn resume(&self) {
-        // Until the engine gets there, its own phase would say that nobody need be watched.
-        self.shared.resumed.fetch_add(1, Ordering::Relaxed);
-        self.add(Notice::Waiting);
-        self.wake();
     }
 
     fn add(&self, notice: Notice) {
@@ -234,22 +213,6 @@ impl Session {
         }
     }
 
-    /// What the session is doing.
-    pub fn phase(&self) -> Phase {
-        let resumed = self.shared.resumed.load(Ordering::Acquire) > 0;
-        match phase(self.shared.phase.load(Ordering::Relaxed)) {
-            Phase::Hot if resumed => Phase::Lost,
-            phase => phase,
-        }
-    }
-
-    /// Whether the engine has looked at its plan, and given its first hints, or has died of that: till then nothing of
-    /// what is observed is of use to it.
-    pub fn has_begun(&self) -> bool {
-        let gone = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        self.shared.begun.load(Ordering::Relaxed) || gone
-    }
-
     /// Whether the engine has requests under way or decisions to make. If not, the program waits for the kernel's own
     /// requests only, and reads may be reported late.
     pub fn is_busy(&self) -> bool {
@@ -259,11 +222,6 @@ impl Session {
     /// Whether what the program reads next is foreseen, as far as the engine has seen ([`Engine::is_foreseen`]).
     pub fn is_foreseen(&self) -> bool {
         self.shared.foreseen.load(Ordering::Relaxed)
-    }
-
-    /// Whether the program has left a recorded plan for good, whatever others do for it ([`Engine::gave_up`]).
-    pub fn gave_up(&self) -> bool {
-        self.shared.gave_up.load(Ordering::Relaxed)
     }
 
     /// Whether the engine has nothing left to fetch, as far as it knows: then its own timer is early enough for it to
@@ -402,8 +360,6 @@ struct Shift<B> {
     start: Instant,
     /// Notices taken over, and not looked at yet.
     taken: VecDeque<Notice>,
-    /// Calls of [`Session::resume`] among those looked at last.
-    resumed: usize,
 }
 
 impl<B: Backend> Shift<B> {
@@ -411,14 +367,12 @@ impl<B: Backend> Shift<B> {
     /// after.
     fn begin(mut engine: Engine<B>, start: Instant) -> Self {
         let now = start.elapsed().as_nanos() as u64;
-        engine.survey(now);
         engine.step(now);
         let taken = VecDeque::new();
         Self {
             engine,
             start,
             taken,
-            resumed: 0,
         }
     }
 
@@ -434,8 +388,7 @@ impl<B: Backend> Shift<B> {
 
     /// Look at the next observations; whether there were any.
     fn look(&mut self, shared: &Shared) -> bool {
-        // What the program reads can be held against no plan before that is disclosed.
-        if self.taken.is_empty() || self.engine.is_surveying() {
+        if self.taken.is_empty() {
             return false;
         }
         // What was issued before these reads has to be known before they are accounted for.
@@ -455,10 +408,6 @@ impl<B: Backend> Shift<B> {
                 Notice::ComeTrue(file, pages) => self.engine.come_true(file, &pages),
                 Notice::Doubt(file) => self.engine.doubt_file(file),
                 Notice::Nothing => self.engine.look_away(),
-                Notice::Waiting => {
-                    self.engine.resume();
-                    self.resumed += 1;
-                }
             }
         }
         shared.backlog.fetch_sub(count, Ordering::Relaxed);
@@ -474,7 +423,6 @@ impl<B: Backend> Work for Shift<B> {
         self.tell(shared, busy);
         let calm = self.engine.calm();
         match (self.taken.is_empty(), busy) {
-            _ if self.engine.is_surveying() => Some(BUSY),
             (false, _) => Some(Duration::ZERO),
             (true, true) => Some(BUSY * calm),
             (true, false) => (!self.engine.is_quiet()).then_some(IDLE * calm),
@@ -485,30 +433,16 @@ impl<B: Backend> Work for Shift<B> {
         shared.busy.store(busy, Ordering::Relaxed);
         let foreseen = self.engine.is_foreseen();
         shared.foreseen.store(foreseen, Ordering::Relaxed);
-        shared
-            .gave_up
-            .store(self.engine.gave_up(), Ordering::Relaxed);
         shared.rests.store(self.engine.rests(), Ordering::Relaxed);
         let gained = self.engine.gained();
         shared.gained.store(gained, Ordering::Relaxed);
-        let phase = code(self.engine.phase());
-        shared.phase.store(phase, Ordering::Relaxed);
-        let resumed = mem::take(&mut self.resumed);
-        shared.resumed.fetch_sub(resumed, Ordering::Release);
         *lock(&shared.ledger) = self.engine.ledger();
         let mut ledgers = lock(&shared.ledgers);
         ledgers.clear();
         ledgers.extend(self.engine.ledgers());
-        drop(ledgers);
-        let begun = !self.engine.is_surveying();
-        shared.begun.store(begun, Ordering::Relaxed);
     }
 
     fn end(&mut self, shared: &Shared) -> Report {
-        if self.engine.is_surveying() {
-            // It has ended before anything was begun for it.
-            self.engine.close();
-        }
         while self.look(shared) {}
         self.take_over(shared);
         // The program has ended: what is left is only to be accounted for.
@@ -541,23 +475,4 @@ fn work(shared: &Shared) -> Option<Report> {
 /// A lock whose holder panicked guards data that is still whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const PHASES: [Phase; 5] = [
-    Phase::Ahead,
-    Phase::Lost,
-    Phase::GaveUp,
-    Phase::Hot,
-    Phase::Finished,
-];
-
-fn code(phase: Phase) -> u8 {
-    PHASES.iter().position(|&one| one == phase).unwrap_or(0) as u8
-}
-
-fn phase(code: u8) -> Phase {
-    PHASES
-        .get(usize::from(code))
-        .copied()
-        .unwrap_or(Phase::Ahead)
 }

@@ -109,16 +109,6 @@ impl Table {
         self.gone.retain(|(gone, _)| *gone != file);
     }
 
-    /// Nothing is to be fetched by the layouts that are to be asked for.
-    pub(crate) fn ask_no_more(&mut self) {
-        let waiting = self.devices.values_mut().map(|met| met.waiting.drain(..));
-        for file in waiting.flatten() {
-            if let Some(known) = self.files.get_mut(&file) {
-                known.prepared = false;
-            }
-        }
-    }
-
     /// Whether a file could not be fetched of.
     pub(crate) fn is_gone(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|known| known.gone)

@@ -5,14 +5,14 @@
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::{
-    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     sync::{Mutex, MutexGuard},
     thread::{Builder, JoinHandle, park, park_timeout, sleep, yield_now},
 };
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::{
-    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     sync::{Mutex, MutexGuard},
     thread::yield_now,
 };

@@ -367,28 +367,10 @@ impl Walker {
         !self.is_busy() && self.next == all && enough
     }
 
-    /// Whether all names were asked for, as far as they are known, and no more will come.
-    pub(crate) fn is_out(&self) -> bool {
-        self.ended && !self.is_busy() && self.next == self.base + self.ahead.len() as u64
-    }
-
-    /// Where the program is in the plan is not known any more.
-    pub(crate) fn restart(&mut self) {
-        self.ahead.clear();
-        self.first.clear();
-        self.marks.clear();
-        self.disclosed = 0;
-        self.next = self.base;
-        self.ended = false;
-        self.jumps = 0;
-    }
-
-    /// Whether the program is watched from now on.
-    pub(crate) fn watch(&mut self, watched: bool) {
-        self.unwatched = !watched;
-        if !watched {
-            self.asked.values_mut().for_each(|one| one.unwatched = true);
-        }
+    /// The program is not watched from now on.
+    pub(crate) fn look_away(&mut self) {
+        self.unwatched = true;
+        self.asked.values_mut().for_each(|one| one.unwatched = true);
     }
 
     /// The account so far.

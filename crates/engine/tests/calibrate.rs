@@ -1,6 +1,5 @@
 //! The whole programme of measurement on disk models in virtual time, and what is decided from it.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -11,7 +10,7 @@ use foreread_disk::Model;
 use foreread_engine::calibrate::{Probe, Samples, Trial, decide, measure};
 use foreread_engine::{Config, Engine, Order, Profile};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
-use foreread_sources::{Replay, Trace};
+use foreread_sources::Replay;
 
 const FILE: FileId = FileId(0);
 const GIB: u64 = 1 << 30;
@@ -31,19 +30,6 @@ fn read(page: u64) -> Access {
         kind: Kind::Pread,
         start: 0,
         took: 0,
-    }
-}
-
-/// A list of pages as an earlier run.
-struct List(Vec<u64>, usize);
-
-impl Trace for List {
-    fn next(&mut self) -> Option<Access> {
-        self.1 += 1;
-        self.0.get(self.1 - 1).map(|&page| read(page))
-    }
-    fn rewind(&mut self) {
-        self.1 = 0;
     }
 }
 
@@ -125,7 +111,7 @@ impl Probe for Virtual {
         let mut engine = Engine::new(Sim::new(Arc::clone(&machine)), Config::default())
             .with_strand(
                 "replay",
-                Box::new(Replay::new(List(pages.to_vec(), 0), HashSet::new())),
+                Box::new(Replay::new(pages.to_vec().into_iter().map(read))),
             )
             .with_profiles(move |_, _| Some(profile.clone()));
         let (mut now, mut tick, mut count) = (0, 0, 0);

@@ -42,12 +42,6 @@ impl Extent {
         self.offset / PAGE..(self.end() - 1) / PAGE + 1
     }
 
-    /// The extent grown to page boundaries.
-    pub const fn page_aligned(&self) -> Self {
-        let pages = self.pages();
-        Self::new(pages.start * PAGE, (pages.end - pages.start) * PAGE)
-    }
-
     /// The part of the extent below `size` bytes.
     pub const fn clipped(&self, size: u64) -> Self {
         let end = if self.end() < size { self.end() } else { size };

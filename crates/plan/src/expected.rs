@@ -30,18 +30,6 @@ pub struct Name {
     pub before: u64,
 }
 
-/// The first pages of a sequential stream. In whatever order the rest of a plan is fetched, these come first: what follows them
-/// in the file is what is read next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The file.
-    pub file: FileId,
-    /// The pages, `[start, end)`.
-    pub pages: Range<u64>,
-    /// The pages among them that nobody asked for.
-    pub gaps: Vec<Range<u64>>,
-}
-
 /// How an expected access goes with those before and after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {

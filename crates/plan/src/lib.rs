@@ -17,7 +17,7 @@ mod request;
 mod seen;
 
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
-pub use expected::{Expected, Head, Name, Pattern};
+pub use expected::{Expected, Name, Pattern};
 pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Rank, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;

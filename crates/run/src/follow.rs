@@ -9,13 +9,14 @@ use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
-use foreread_engine::{Config, Engine, IDLE_READS, Report, Session};
+use foreread_engine::{Config, Engine, IDLE_READS, Session};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Seen, Sequence, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
+use super::report::Report;
 use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::chosen;
@@ -158,7 +159,7 @@ impl Follower {
     pub(super) fn finish(self) -> Followed {
         Followed {
             // This process is about to end, and the session's threads with it.
-            report: self.session.account(),
+            report: self.session.account().map(Report::from),
             files: Arc::default(),
             overtaken: HashSet::new(),
             trouble: None,

@@ -23,6 +23,7 @@ mod profile;
 mod ranks;
 mod record;
 mod recording;
+mod report;
 mod served;
 mod summary;
 mod supervisor;

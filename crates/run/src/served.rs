@@ -13,11 +13,10 @@ use std::sync::Arc;
 use foreread_backend::{Change, Collective, PageCache, Part};
 use foreread_core::cold::Look;
 use foreread_core::{Account, Cache, Difference, Files, Session};
-use foreread_engine::{Ledger, Names, Phase, Report, StrandReport};
+use foreread_engine::{Ledger, Names};
 use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
 use foreread_ring::Advice;
-use foreread_sources::Nature;
 use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::mounts::Mount;
@@ -27,6 +26,7 @@ use rustc_hash::FxHashSet;
 use super::files::{Recorded, Trouble};
 use super::follow::Followed;
 use super::recording::{Recording, advice};
+use super::report::{Phase, Report, Strand};
 use super::user_space::UserSpace;
 use super::watch::Sink;
 
@@ -344,16 +344,13 @@ fn report(account: Account, phase: Phase) -> Report {
         unused: 0,
         unknown: account.names.unknown,
     };
-    let strand = StrandReport {
+    let strand = Strand {
         name: REPLAY,
-        nature: Nature::Literal,
         phase,
         ledger,
         names,
         reads: account.reads,
         foreseen: account.foreseen,
-        found_again: 0,
-        accuracy: ledger.accuracy(),
     };
     let (mut changed, mut gone) = (Vec::new(), Vec::new());
     for (file, how) in account.differences {
@@ -370,14 +367,11 @@ fn report(account: Account, phase: Phase) -> Report {
         phase,
         reads: account.reads,
         foreseen: account.foreseen,
-        missed_hot: 0,
-        found_again: 0,
         // Nothing was missing from memory.
         was_hot: account.issued == 0 && account.names.fetched == 0,
         changed,
         gone,
         devices: named(&account.devices),
-        found: Vec::new(),
         strands: vec![strand],
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use foreread_backend::Change;
-use foreread_engine::{Ledger, Phase, Report, StrandReport};
+use foreread_engine::Ledger;
 use foreread_plan::{Advice, FileId, PAGE, Rank, Summary};
 use foreread_store::Found;
 use foreread_sys::process::End;
@@ -29,6 +29,7 @@ use super::files::Recorded;
 use super::helper::Finished;
 use super::ranks::{self, Part};
 use super::record::Recorder;
+use super::report::{Phase, Report, Strand};
 use super::served::REPLAY;
 use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
@@ -289,7 +290,7 @@ impl Account {
         let (told, untold) = self.baseline.as_ref().map_or((0, 0), told_by);
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
-        let before = report.ledger.missed - report.missed_hot;
+        let before = report.ledger.missed;
         // What was guessed and fetched for the program is from elsewhere, too.
         let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
         let elsewhere = fetched.saturating_sub(before);
@@ -367,7 +368,7 @@ impl Account {
     }
 
     /// What became of following the record, where there was one.
-    fn of_plan(&self) -> Option<(&Report, &StrandReport)> {
+    fn of_plan(&self) -> Option<(&Report, &Strand)> {
         let report = self.report.as_ref()?;
         let plan = report.strands.iter().find(|one| one.name == REPLAY)?;
         Some((report, plan))

@@ -5,8 +5,7 @@
 //! the time of an operation. Where most of a file is wanted, every gap is that short, and the rule ends at the whole file.
 //!
 //! All that has to do with gaps asks here: the sweep, which forms requests ([`Terms::largest`]); the passes over a disk
-//! ([`is_on_the_way`]); the admission of entries, which leaves room for the gaps between them ([`Terms::spare`]); the head of a
-//! stream, fetched before anything is known of its device ([`untried`]). Whether the kernel's own read-ahead goes on
+//! ([`is_on_the_way`]); the admission of entries, which leaves room for the gaps between them ([`Terms::spare`]). Whether the kernel's own read-ahead goes on
 //! over a gap is another question, which decides nothing here: what leaves pages out is fetched page by page or with its
 //! gaps, by their price, whatever the device.
 //!
@@ -94,11 +93,6 @@ impl Terms {
     fn measured(self) -> u64 {
         worth(self.operation_ns)
     }
-}
-
-/// The largest gap that is read along of a device that nothing is known of, in pages.
-pub const fn untried() -> u64 {
-    BRIDGED
 }
 
 /// How many pages are transferred in the time of an operation; 0 where that is too few to tell it from a busy machine.

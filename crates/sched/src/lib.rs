@@ -36,7 +36,6 @@ pub use budget::Budget;
 pub use config::Config;
 pub use devices::Devices;
 pub use feedback::Feedback;
-pub use gaps::untried as untried_gap;
 pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};

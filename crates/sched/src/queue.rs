@@ -298,11 +298,6 @@ impl Queue {
         self.base + self.entries.len() as u64
     }
 
-    /// Whether the program has come to the end of what was disclosed, as far as its position tells.
-    pub fn is_read_out(&self) -> bool {
-        self.position + MATCHES as u64 >= self.end()
-    }
-
     /// The lowest ordinal still worth fetching for: below it entries have expired, unless
     /// several threads read or samples were taken, whose order may differ this time.
     pub fn floor(&self) -> u64 {

@@ -97,11 +97,6 @@ impl Scheduler {
         StrandId(self.plans.len() - 1)
     }
 
-    /// Believe a strand no further than it has shown to be right, though it knows.
-    pub fn try_out(&mut self, strand: StrandId) {
-        self.plans[strand.0].on_trial = true;
-    }
-
     /// A strand was right about so many pages in earlier sessions, and wrong about so many.
     pub fn shown(&mut self, strand: StrandId, right: u64, wrong: u64) {
         self.plans[strand.0].proof.shown(right, wrong);
@@ -165,16 +160,6 @@ impl Scheduler {
         })
     }
 
-    /// Whether nothing of what a strand has disclosed is left to ask for, or under way.
-    pub fn is_out(&self, strand: StrandId) -> bool {
-        let plan = &self.plans[strand.0];
-        let asked = self.lanes.values().all(|lane| {
-            let pending = lane.pending(strand);
-            pending.is_none_or(|one| one.sweep.is_empty())
-        });
-        asked && plan.unplaced.is_empty() && plan.waiting() == 0 && plan.in_flight == 0
-    }
-
     /// Whether there is nothing to do until more is disclosed or a long stream is read: what the program reads meanwhile
     /// decides nothing.
     pub fn rests(&self) -> bool {
@@ -223,13 +208,13 @@ impl Scheduler {
             }
             // That it knows of what is in memory anyway speaks for no record.
             let is_judged = plan.come_true.remove(&ordinal);
-            if !is_judged && plan.on_trial && (plan.is_guess || taken.admitted || access.waited()) {
+            if !is_judged && plan.is_guess {
                 plan.proof.right(pages);
             }
         }
         for &(ordinal, pages) in &matched.passed {
             plan.release(ordinal, pages, &mut self.budget);
-            if !plan.come_true.remove(&ordinal) && plan.on_trial {
+            if !plan.come_true.remove(&ordinal) && plan.is_guess {
                 plan.proof.wrong(pages);
             }
         }
@@ -271,7 +256,7 @@ impl Scheduler {
     /// may be unread at a time does not depend on them any more.
     pub fn come_true(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         let plan = &mut self.plans[strand.0];
-        if !plan.on_trial {
+        if !plan.is_guess {
             return;
         }
         for (ordinal, entry) in plan.queue.listed_in(file, pages) {
@@ -299,7 +284,7 @@ impl Scheduler {
                 continue;
             }
             let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
-            if plan.on_trial && !is_judged {
+            if plan.is_guess && !is_judged {
                 plan.proof.wrong(entry.pages.into());
             }
             if entry.state == State::Admitted {
@@ -372,7 +357,6 @@ impl Scheduler {
             return;
         };
         let plan = &mut self.plans[flight.strand.0];
-        plan.in_flight -= 1;
         if self.behind.is_some()
             && let Some(asked) = plan.asked.get_mut(flight.last, id)
         {
@@ -396,7 +380,7 @@ impl Scheduler {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
             let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
-            if plan.on_trial && !is_judged && entry.state != State::Consumed {
+            if plan.is_guess && !is_judged && entry.state != State::Consumed {
                 plan.proof.wrong(entry.pages.into());
             }
         }

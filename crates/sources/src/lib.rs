@@ -4,7 +4,7 @@
 //! make. What is done about them is the scheduler's affair; a source makes no system call
 //! and knows no clock. One source a file:
 //!
-//! - [`Replay`]: an earlier run, literally.
+//! - [`Replay`]: accesses that are known in their order, for measurements.
 //! - [`AccessList`]: the program itself, handing over its list.
 //! - [`Null`]: knows nothing; for measuring what the engine itself costs.
 //!
@@ -19,19 +19,16 @@ mod replay;
 pub mod signature;
 mod streams;
 
-use foreread_plan::{Access, Expected, Head, Name, Seen};
+use foreread_plan::{Expected, Name, Seen};
 
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
-pub use replay::{Replay, Trace};
-pub use streams::{STREAM_AFTER, Streams, goes_on, is_front_to_back};
+pub use replay::Replay;
+pub use streams::{Streams, goes_on, is_front_to_back};
 
 /// How a source knows what it discloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// By heart, from an earlier run: all of it is known from the beginning, and has an order with a place in it that the
-    /// program is at. A program that reads something else has left that place.
-    Literal,
     /// From the program itself, which goes on saying it: reads that were not disclosed are no reason to doubt what was.
     Told,
     /// By inference from what was seen: it may be wrong, and has to show how often it is not.
@@ -82,38 +79,5 @@ pub trait Source: Send {
     /// names are not taken, no more accesses may be.
     fn names(&mut self, _room: usize, _out: &mut Vec<Name>) -> Outlook {
         Outlook::End
-    }
-
-    /// Start over: the next disclosure is the first again.
-    fn rewind(&mut self) {}
-
-    /// The streams that it begins with, in order, where they are known without disclosing anything.
-    fn heads(&self) -> Option<&[Head]> {
-        None
-    }
-
-    /// Append up to `most` of the disclosures that come at about this share (0 to 1) of all that is known, in order, and
-    /// where that is less work, further on. Shares are asked for in rising order, and then [`Source::rewind`] comes.
-    fn sample(&mut self, _share: f64, most: usize, out: &mut Vec<Expected>) {
-        self.disclose(most, out);
-    }
-
-    /// Append up to `most` of the names among the disclosures that the last [`Source::sample`] was taken of.
-    fn sample_names(&mut self, _most: usize, _out: &mut Vec<Name>) {}
-
-    /// About how many disclosures are known, at most.
-    fn size(&self) -> Option<u64> {
-        None
-    }
-
-    /// Look whether what is known is sound, where nothing of it will be disclosed: whoever made the source hears of what
-    /// is not. To be called at the beginning only.
-    fn check(&mut self) {}
-
-    /// The program reads something else than was disclosed; `recent` is what it read last,
-    /// oldest first. Look for the place in what is known, so that the next disclosure goes on
-    /// from there; `false` if it is nowhere. Asked of a literal source.
-    fn resync(&mut self, _recent: &[Access]) -> bool {
-        false
     }
 }

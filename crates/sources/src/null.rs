@@ -10,7 +10,7 @@ pub struct Null;
 
 impl Source for Null {
     fn nature(&self) -> Nature {
-        Nature::Literal
+        Nature::Told
     }
 
     fn disclose(&mut self, _: usize, _: &mut Vec<Expected>) -> Outlook {

@@ -11,7 +11,7 @@ use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead windows (128 KiB), enough for
 /// its own detection to ramp up.
-pub const STREAM_AFTER: u64 = 256 * 1024;
+pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
 /// Bytes that a read may leave out after the one before and still be served by the kernel's read-ahead. With more, it
 /// misses the four pages that the kernel begins with. A left-out page is mostly the one that the kernel has marked to start
 /// its next window at, so the program waits for each window: such a stream is not left to the kernel.
@@ -120,10 +120,5 @@ impl Streams {
     /// Whether this access goes on with a stream that is long enough to be left to the kernel.
     pub fn is_left(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> bool {
         self.runs(thread, file, extent).pattern() == Pattern::Sequential
-    }
-
-    /// Start afresh.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
     }
 }

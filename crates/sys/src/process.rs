@@ -17,9 +17,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{checked, text};
 
-/// Processes of one tree that are looked at.
-const PROCESSES: u32 = 1024;
-
 /// The processor time that all threads of a process have used so far, in ns; `None` if there is no such process.
 pub fn computed(pid: u32) -> Option<u64> {
     let pid = libc::pid_t::try_from(pid).ok()?;
@@ -205,32 +202,6 @@ impl IoCounters {
         IoCounts::open(pid)?.read()
     }
 
-    /// The counters of a process and of all that come from it and still run, as far as the kernel tells.
-    ///
-    /// # Errors
-    ///
-    /// As [`IoCounters::of`], of the process itself.
-    pub fn of_tree(root: u32) -> io::Result<Self> {
-        let mut sum = Self::of(root)?;
-        let mut parents = vec![root];
-        let mut met = 1;
-        while let Some(parent) = parents.pop() {
-            for child in children(parent) {
-                // Numbers are given again, so that a tree could seem to have no end.
-                met += 1;
-                if met > PROCESSES {
-                    return Ok(sum);
-                }
-                if let Ok(counts) = Self::of(child) {
-                    sum.rchar = sum.rchar.saturating_add(counts.rchar);
-                    sum.read_bytes = sum.read_bytes.saturating_add(counts.read_bytes);
-                }
-                parents.push(child);
-            }
-        }
-        Ok(sum)
-    }
-
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| {
@@ -243,21 +214,6 @@ impl IoCounters {
             read_bytes: field("read_bytes")?,
         })
     }
-}
-
-/// The processes that a process has started and not waited for, by any of its threads; none where the kernel does not tell.
-fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let mut children = Vec::new();
-    for list in lists {
-        children.extend(
-            list.split_whitespace()
-                .filter_map(|one| one.parse::<u32>().ok()),
-        );
-    }
-    children
 }
 
 #[cfg(test)]
@@ -280,46 +236,5 @@ mod tests {
         idle.kill().expect("a child");
         idle.wait().expect("a child");
         assert_eq!(computed(idle.id()), None);
-    }
-
-    #[test]
-    fn what_children_and_theirs_fetch_is_counted() {
-        let own = std::process::id();
-        if !std::path::Path::new(&format!("/proc/self/task/{own}/children")).exists() {
-            eprintln!("skipped: this kernel does not tell a process's children");
-            return;
-        }
-        let reads = "dd bs=1M count=8 iflag=direct if=\"$1\" of=/dev/null 2> /dev/null; sleep 60";
-        let script = format!("sh -c '{reads}' sh \"$0\" & wait");
-        // More than is read to begin with, from a device that says what it is asked for.
-        let file = std::env::current_exe().expect("a file on a device");
-        let most = std::fs::metadata(&file)
-            .expect("our own file")
-            .len()
-            .min(8 << 20);
-        let file = file.to_str().expect("a path of the build");
-        let mut root = std::process::Command::new("sh")
-            .args(["-c", &script, file])
-            .spawn()
-            .expect("sh");
-        let until = std::time::Instant::now() + Duration::from_secs(30);
-        let is_counted =
-            || IoCounters::of_tree(root.id()).is_ok_and(|sum| sum.read_bytes >= most / 2);
-        let mut counted = is_counted();
-        while !counted && std::time::Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-            counted = is_counted();
-        }
-        let alone = IoCounters::of(root.id()).expect("our child").read_bytes;
-        for child in children(root.id()).into_iter().chain([root.id()]) {
-            for one in children(child).into_iter().chain([child]) {
-                let _ = std::process::Command::new("kill")
-                    .arg(one.to_string())
-                    .status();
-            }
-        }
-        root.wait().expect("our child");
-        assert!(counted);
-        assert!(alone < most / 2, "{alone}: the child's");
     }
 }

@@ -43,28 +43,6 @@ pub fn waits() -> u64 {
     u64::try_from(usage.ru_nvcsw).unwrap_or(0)
 }
 
-/// A thread of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task(rustix::thread::Pid);
-
-impl Task {
-    /// The calling thread.
-    pub fn own() -> Self {
-        Self(rustix::thread::gettid())
-    }
-
-    /// Whether it waits for anything but a processor or a debugger, as far as the kernel tells; true where the kernel does not.
-    pub fn is_asleep(self) -> bool {
-        let path = format!("/proc/self/task/{}/stat", self.0.as_raw_nonzero());
-        let Ok(stat) = crate::text::read(path) else {
-            return true;
-        };
-        // The name may hold anything, parentheses too.
-        let state = stat.rsplit_once(')').map(|(_, fields)| fields.trim_start());
-        !state.is_some_and(|state| state.starts_with(['R', 'T', 't']))
-    }
-}
-
 /// A thread of this name. Its stack is as large as it is whatever the environment says (`RUST_MIN_STACK`).
 pub fn builder(name: &str) -> Builder {
     Builder::new().name(name.to_owned()).stack_size(STACK)

@@ -2,7 +2,6 @@
 //!
 //! It answers nothing for as long as a run lasts: where foreread waited for it, the run would not end.
 
-use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Summary, ThreadId, ThreadMeta,
 };
-use foreread_sources::{Replay, Trace};
+use foreread_sources::Replay;
 use foreread_tests::silent::{FILE, Silent};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
@@ -207,19 +206,6 @@ fn head() {
     assert!(mount.held() > 0);
 }
 
-/// A plan of these reads.
-struct Plan(Vec<Access>, usize);
-
-impl Trace for Plan {
-    fn next(&mut self) -> Option<Access> {
-        self.1 += 1;
-        self.0.get(self.1 - 1).copied()
-    }
-    fn rewind(&mut self) {
-        self.1 = 0;
-    }
-}
-
 /// What an earlier run has seen of a file.
 fn unanswering(path: PathBuf) -> FileMeta {
     FileMeta {
@@ -260,7 +246,7 @@ fn engine() {
         start: 0,
         took: 0,
     });
-    let source = Box::new(Replay::new(Plan(reads.collect(), 0), HashSet::new()));
+    let source = Box::new(Replay::new(reads));
     let backend = PageCache::new(&Arc::new(files));
     let make = move || Engine::new(backend, Config::default()).with_strand("replay", source);
     let session = Session::start(make, Instant::now()).expect("a thread");
@@ -269,7 +255,6 @@ fn engine() {
         // More where somebody drops the caches: then some are asked for anew.
         session.ledger().issued >= PAGES * PAGE
     });
-    assert!(session.has_begun());
     let report = session.finish().expect("an engine that waits for nothing");
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);
     mount.answer();

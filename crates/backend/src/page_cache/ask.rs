@@ -10,9 +10,7 @@ use std::thread::Thread;
 
 use foreread_plan::FileId;
 use foreread_sys::processor::Aside;
-use foreread_sys::thread::Task;
 
-use super::calls::Calls;
 use super::file::Opened;
 use super::files::Files;
 use super::held::STAY;
@@ -30,7 +28,6 @@ pub(super) struct Asker {
     /// Files looked at so far, as they were known: by number and inode.
     met: HashSet<(FileId, u64)>,
     aside: Aside,
-    calls: Calls,
 }
 
 impl Asker {
@@ -43,21 +40,17 @@ impl Asker {
             last: None,
             met: HashSet::new(),
             aside: common.aside.clone(),
-            calls: common.calls.clone(),
         }
     }
 
     /// Answer until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Question>) {
-        let (task, calls) = (Task::own(), self.calls.clone());
         while let Some(question) = self.next(inbox) {
             self.aside.keep();
-            let call = calls.enter(task);
             self.answer(&question);
             while let Ok(question) = inbox.try_recv() {
                 self.answer(&question);
             }
-            drop(call);
             self.taker.unpark();
         }
     }

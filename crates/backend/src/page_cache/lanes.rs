@@ -17,7 +17,6 @@ use foreread_plan::{FileId, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use super::ask::Asker;
-use super::calls::Calls;
 use super::devices::Devices;
 use super::files::Files;
 use super::names::{self, Lookers, Name};
@@ -45,8 +44,6 @@ pub(super) enum Job {
     Fetch(Request),
     /// Of small files that are kin, as many as there are.
     Together(Vec<Request>),
-    /// Watch these parts of it arrive: they are hinted about already.
-    Await(Request, Vec<Range<u64>>),
     Discard(FileId, Range<u64>),
     Forget(FileId),
 }
@@ -57,7 +54,6 @@ pub(super) struct Common {
     pub(super) devices: Devices,
     pub(super) event: Sender<Event>,
     pub(super) aside: Aside,
-    pub(super) calls: Calls,
 }
 
 /// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.

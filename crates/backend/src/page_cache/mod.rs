@@ -12,7 +12,6 @@
 //! `look` → [`names`]: look names up → the same.
 
 mod ask;
-mod calls;
 mod devices;
 pub(crate) mod file;
 pub(crate) mod files;
@@ -32,9 +31,7 @@ use foreread_plan::{FileId, FileMeta, Kin, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
-use calls::Calls;
 use devices::Devices;
-use file::Opened;
 use files::Files;
 pub use files::{Recorded, Register};
 use lanes::{Common, Job, Lanes, REGION};
@@ -47,8 +44,6 @@ const SMALL_HINT: u64 = 128 << 10;
 pub struct PageCache {
     common: Common,
     lanes: Lanes,
-    /// What was submitted before the first poll, by whoever made this.
-    begun: Option<(Request, Vec<Range<u64>>)>,
     events: Receiver<Event>,
 }
 
@@ -69,10 +64,8 @@ impl PageCache {
                 event,
                 // For the thread that polls, and starts the others.
                 aside: Aside::new(),
-                calls: Calls::default(),
             },
             lanes: Lanes::new(),
-            begun: None,
             events,
         }
     }
@@ -171,41 +164,13 @@ impl Backend for PageCache {
         self.tell(first, 0, Job::Together(requests));
     }
 
-    fn submit_now(&mut self, request: Request) -> bool {
-        let opened = self.common.files.get(request.file).map(Opened::open);
-        let Some(Ok(mut opened)) = opened else {
-            return false;
-        };
-        if self.common.devices.keeps(opened.place.0) != Some(true) {
-            // Found out when its turn comes.
-            return false;
-        }
-        let parts = opened.hint_missing(&request, SMALL_HINT, &self.common.event);
-        let any = !parts.is_empty();
-        if any {
-            self.begun = Some((request, parts));
-        }
-        any
-    }
-
     fn poll(&mut self, events: &mut Vec<Event>) {
         self.common.aside.keep();
-        if let Some((request, parts)) = self.begun.take() {
-            self.tell(
-                request.file,
-                request.pages.start,
-                Job::Await(request, parts),
-            );
-        }
         events.extend(self.events.try_iter());
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
         self.lanes.look(&self.common, names);
-    }
-
-    fn is_held_up(&self) -> bool {
-        self.common.calls.is_held_up()
     }
 
     fn ask(&mut self, question: Question) {

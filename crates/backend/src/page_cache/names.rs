@@ -16,9 +16,7 @@ use std::thread::{JoinHandle, Thread};
 use foreread_plan::{FileId, Kind};
 use foreread_sys::name::Place;
 use foreread_sys::processor::Aside;
-use foreread_sys::thread::Task;
 
-use super::calls::Calls;
 use super::devices::Devices;
 use super::files::Files;
 use super::lanes::Common;
@@ -114,7 +112,6 @@ impl Lookers {
                 events: common.event.clone(),
                 taker: std::thread::current(),
                 aside: common.aside.clone(),
-                calls: common.calls.clone(),
             };
             match foreread_sys::thread::builder(title).spawn(move || looker.run()) {
                 Ok(thread) => self.threads.push(thread),
@@ -144,17 +141,14 @@ struct Looker {
     /// Whoever takes the events.
     taker: Thread,
     aside: Aside,
-    calls: Calls,
 }
 
 impl Looker {
     fn run(mut self) {
         let mut names = Vec::new();
         let mut alone = 0;
-        let (task, calls) = (Task::own(), self.calls.clone());
         while self.next(&mut names, std::mem::take(&mut alone)) {
             self.aside.keep();
-            let _call = calls.enter(task);
             for (n, name) in names.drain(..).enumerate() {
                 let outcome = self.look(name);
                 // The entries of a directory lie elsewhere.

@@ -152,12 +152,6 @@ impl Worker {
                 self.held.settle(request.file);
             }
             Job::Together(requests) => self.fetch_together(&requests),
-            Job::Await(request, parts) => {
-                // What its device is taken for is not settled yet.
-                self.hold(request.file);
-                self.watch(&request, parts);
-                self.held.settle(request.file);
-            }
             Job::Forget(file) => {
                 self.held.close(file);
                 for known in [&mut self.reported, &mut self.gone, &mut self.refused] {

@@ -195,21 +195,12 @@ impl Backend for SharedCache {
         }
     }
 
-    fn submit_now(&mut self, request: Request) -> bool {
-        // What is not known to be for the page cache comes when it is its turn.
-        self.home(request.file).0 == Some(Mode::Plain) && self.page_cache.submit_now(request)
-    }
-
     fn poll(&mut self, events: &mut Vec<Event>) {
         while let Ok(found) = self.found.try_recv() {
             self.found(found);
         }
         self.page_cache.poll(events);
         events.extend(self.events.try_iter());
-    }
-
-    fn is_held_up(&self) -> bool {
-        self.page_cache.is_held_up()
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {

@@ -102,9 +102,6 @@ impl<B: Backend> Engine<B> {
         let knew = self.strands.iter().position(|strand| strand.knew);
         if let Some(strand) = self.strands.get_mut(knew.unwrap_or(0)) {
             strand.ledger.missed += missed;
-            if self.hot_since.is_some_and(|since| access.start >= since) {
-                self.missed_hot += missed;
-            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! Questions to the backend, and what becomes of their answers, whenever these come.
 //!
-//! Invariant: what is kept until an answer comes is bounded. Of a survey a few questions are unanswered, of each file one
-//! about its length and one about the pages that wait in it, of reads [`READS`].
+//! Invariant: what is kept until an answer comes is bounded. Of each file one question about its length
+//! and one about the pages that wait in it is unanswered, of reads [`READS`].
 //!
-//! Data flow: the engine asks for a [`Purpose`] → the backend → [`Engine::answered`] → ledger, scheduler, survey.
+//! Data flow: the engine asks for a [`Purpose`] → the backend → [`Engine::answered`] → ledger, scheduler.
 
 use std::ops::Range;
 
@@ -23,8 +23,6 @@ const READS: usize = 1024;
 /// What a question is asked for.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Whether a plan is in memory: one of its sample.
-    Survey,
     /// Which of the pages that wait for a strand's reads are gone.
     Ahead {
         strand: usize,
@@ -86,7 +84,7 @@ impl<B: Backend> Engine<B> {
             Purpose::Ahead { .. } => {
                 questions.ahead.insert(file);
             }
-            Purpose::Survey | Purpose::Beyond(_) => {}
+            Purpose::Beyond(_) => {}
         }
         let asked = Asked {
             file,
@@ -108,18 +106,12 @@ impl<B: Backend> Engine<B> {
     }
 
     /// An answer has come.
-    pub(super) fn answered(&mut self, ticket: Ticket, answer: &Answer, now: u64) {
+    pub(super) fn answered(&mut self, ticket: Ticket, answer: &Answer) {
         let Some(asked) = self.questions.open.remove(&ticket) else {
             return;
         };
         let Asked { file, parts, .. } = asked;
         match asked.purpose {
-            Purpose::Survey => {
-                if let Some(survey) = &mut self.survey {
-                    let resident = answer.parts.first().and_then(|one| one.resident);
-                    survey.answered(pages_of(&parts), resident, now);
-                }
-            }
             Purpose::Ahead { strand, since } => {
                 self.questions.ahead.remove(&file);
                 self.looked_ahead(strand, file, &parts, since, answer);

@@ -4,12 +4,12 @@
 //! it, the guessing ones are not bothered with it.
 
 use foreread_backend::Backend;
-use foreread_plan::{Access, FileId, FileMeta, Kind, Pattern, Seen, Sequence};
+use foreread_plan::{Access, FileId, FileMeta, Pattern, Seen, Sequence};
 use foreread_sources::Nature;
 
-use super::{DISCLOSE, Engine, Phase};
+use super::Engine;
 use crate::site::Site;
-use crate::track::{Course, Track};
+use crate::strand::Strand;
 
 impl<B: Backend> Engine<B> {
     /// A file that no plan names is met: the backend is to know it. What was known of its number before is void.
@@ -78,7 +78,7 @@ impl<B: Backend> Engine<B> {
             return;
         };
         for strand in &mut self.strands {
-            if strand.nature == Nature::Guess && strand.phase == Phase::Ahead {
+            if strand.nature == Nature::Guess && !strand.rests() {
                 strand.source.see(&seen);
             }
         }
@@ -95,7 +95,7 @@ impl<B: Backend> Engine<B> {
             // A plan may be in memory, and of another input than the program's.
             self.wake(access);
         }
-        if self.closed || self.phase() == Phase::Hot {
+        if self.closed || self.strands.iter().all(Strand::rests) {
             if entered.missed > 0 && self.is_within_reach(access.file) {
                 self.miss(access, entered.missed);
             }
@@ -105,9 +105,8 @@ impl<B: Backend> Engine<B> {
         // What waits for the kernel's read-ahead would not gain by ours.
         let (mut known, mut taken, mut streams) = (false, false, true);
         let mut foreseen = false;
-        let mut ran_out = false;
         for strand in &mut self.strands {
-            if strand.phase == Phase::Hot {
+            if strand.rests() {
                 continue;
             }
             let matched = self.scheduler.observe(strand.id, access);
@@ -116,9 +115,8 @@ impl<B: Backend> Engine<B> {
             taken |= !matched.consumed.is_empty();
             let mut consumed = matched.consumed.iter();
             streams &= consumed.all(|(_, one)| one.pattern == Pattern::Sequential);
-            let knows = strand.nature != Nature::Guess && strand.phase == Phase::Ahead;
+            let knows = strand.nature != Nature::Guess;
             foreseen |= knows && matched.known;
-            ran_out |= strand.ran_out;
         }
         self.reads += 1;
         self.foreseen += u64::from(known);
@@ -127,20 +125,10 @@ impl<B: Backend> Engine<B> {
         if entered.missed > 0 && within_reach {
             self.miss(access, entered.missed);
         }
-        if !within_reach {
-            if ran_out {
-                self.weigh(true, access.waited());
-            }
-            return foreseen;
-        }
-        let streams = streams && taken;
-        // Nobody knows whether a touch waited; one of a page that is new may have.
-        let may_wait = ran_out && access.kind == Kind::Touch && !known;
-        let gained = entered.ours || may_wait || access.waited() && !streams;
-        if gained && !entered.ours {
+        let is_streamed = streams && taken;
+        if within_reach && access.waited() && !entered.ours && !is_streamed {
             self.gained = self.gained.saturating_add(access.took);
         }
-        self.weigh(ran_out, gained);
         foreseen
     }
 
@@ -149,8 +137,6 @@ impl<B: Backend> Engine<B> {
         self.table.unaided(file);
         self.scheduler.unaided(file);
         for strand in &mut self.strands {
-            // What was left to the kernel is to be fetched now.
-            strand.ran_out = false;
             strand.source.see(&Seen::Unaided { file });
         }
     }
@@ -158,53 +144,17 @@ impl<B: Backend> Engine<B> {
     /// A program that is observed waits: who guesses may look at it again.
     #[inline]
     fn wake(&mut self, access: &Access) {
-        if !access.waited() || self.has_finished() {
-            return;
-        }
-        for strand in &mut self.strands {
-            if strand.nature == Nature::Guess && strand.phase == Phase::Hot {
-                strand.phase = Phase::Ahead;
-            }
+        if access.waited() {
+            self.strands.iter_mut().for_each(|strand| strand.idle = 0);
         }
     }
 
-    /// A read was observed; whether it `gained` or could have. Some strand may have run out.
-    #[inline]
-    fn weigh(&mut self, ran_out: bool, gained: bool) {
-        if !ran_out {
-            return;
-        }
-        for strand in &mut self.strands {
-            if strand.ran_out && strand.worth.weigh(gained) {
-                strand.phase = Phase::Finished;
-            }
-        }
-        // The reads that were weighed were the guesses' as well: neither what they fetched nor what waited was worth it.
-        if self.has_finished() {
-            for strand in &mut self.strands {
-                if strand.nature == Nature::Guess && strand.follows() {
-                    strand.phase = Phase::Hot;
-                }
-            }
-        }
-    }
-
-    /// Whether a plan was read to its end, what came after was not worth watching, and no other plan is followed.
-    fn has_finished(&self) -> bool {
-        let mut plans = self
-            .strands
-            .iter()
-            .filter(|one| one.nature != Nature::Guess);
-        let is_over = |one: &crate::strand::Strand| one.phase == Phase::Finished;
-        self.strands.iter().any(is_over) && plans.all(|one| !one.follows())
-    }
-
-    /// See whether the program still follows the plans.
+    /// Enter for each strand whether it had foreseen the read.
     #[inline]
     fn judge(&mut self, access: &Access) {
         for at in 0..self.strands.len() {
             let strand = &mut self.strands[at];
-            if strand.phase == Phase::Hot {
+            if strand.rests() {
                 continue;
             }
             if strand.nature == Nature::Guess {
@@ -217,44 +167,15 @@ impl<B: Backend> Engine<B> {
             }
             strand.reads += 1;
             strand.foreseen += u64::from(strand.knew);
-            if strand.nature != Nature::Literal || strand.ran_out || !strand.follows() {
-                continue;
-            }
-            match strand.track.read(access, strand.knew) {
-                Course::OnPlan => {}
-                Course::Lost => strand.phase = Phase::Lost,
-                Course::GiveUp => strand.phase = Phase::GaveUp,
-                Course::Search => {
-                    self.scheduler.restart(strand.id);
-                    let found = strand.source.resync(strand.track.recent());
-                    strand.walker.restart();
-                    strand.track.searched(found);
-                    strand.exhausted = false;
-                    strand.found_again += u64::from(found);
-                    strand.phase = if found { Phase::Ahead } else { Phase::Lost };
-                    if found {
-                        // Reads that were handed over with this one come before the next step.
-                        self.disclose(at, DISCLOSE);
-                    }
-                }
-            }
         }
     }
 
-    /// Believe the source added last no further than it has shown to be right: it tells what another command has read.
-    pub fn on_trial(mut self) -> Self {
-        if let Some(strand) = self.strands.last() {
-            self.scheduler.try_out(strand.id);
-        }
-        self
-    }
-
-    /// What the program reads from now on is not observed, until [`Engine::resume`] or the end: of the pages it has not
+    /// What the program reads from now on is not observed: of the pages it has not
     /// read by now nobody can tell whether it will.
     pub fn look_away(&mut self) {
         for strand in &mut self.strands {
-            strand.pages.watch(false);
-            strand.walker.watch(false);
+            strand.pages.look_away();
+            strand.walker.look_away();
         }
     }
 
@@ -263,26 +184,6 @@ impl<B: Backend> Engine<B> {
     pub fn doubt_file(&mut self, file: FileId) {
         for strand in &mut self.strands {
             strand.pages.doubt(file);
-        }
-    }
-
-    /// Follow again what was as good as hot: the program waits for its device. A literal plan is looked for by what it
-    /// reads from now on.
-    pub fn resume(&mut self) {
-        let resumes = self.phase() == Phase::Hot && !self.closed;
-        for strand in &mut self.strands {
-            strand.pages.watch(true);
-            strand.walker.watch(true);
-            if !resumes || strand.phase != Phase::Hot {
-                continue;
-            }
-            self.scheduler.restart(strand.id);
-            strand.phase = if strand.nature == Nature::Literal {
-                strand.track = Track::seeking();
-                Phase::Lost
-            } else {
-                Phase::Ahead
-            };
         }
     }
 }

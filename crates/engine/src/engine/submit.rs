@@ -6,7 +6,6 @@ use foreread_backend::Backend;
 use foreread_plan::{FileId, Request, RequestId};
 
 use super::Engine;
-use crate::survey::HEAD;
 
 impl<B: Backend> Engine<B> {
     /// Submit these requests in this order; those that follow each other and are of small files that are kin, together.
@@ -41,10 +40,7 @@ impl<B: Backend> Engine<B> {
             return;
         };
         let strand = &mut self.strands[at];
-        let gaps = match &strand.head {
-            Some(head) if id == HEAD => head.gaps.as_slice(),
-            _ => self.scheduler.infill(id),
-        };
+        let gaps = self.scheduler.infill(id);
         let mut from = pages.start;
         for gap in gaps {
             strand.pages.want(file, &(from..gap.start.min(pages.end)));

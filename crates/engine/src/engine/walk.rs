@@ -51,9 +51,6 @@ impl<B: Backend> Engine<B> {
     pub(super) fn looked(&mut self, file: FileId, kind: Kind, outcome: Outcome, now: u64) {
         let mut asked = self.walks.remove(&(file, kind)).unwrap_or_default();
         let Some((at, device)) = asked.pop() else {
-            if let Some(survey) = &mut self.survey {
-                survey.looked(outcome == Outcome::Fetched, now);
-            }
             return;
         };
         if !asked.is_empty() {

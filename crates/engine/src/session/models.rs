@@ -14,7 +14,7 @@ use loom::thread;
 
 use super::{Session, lock};
 use crate::sync::{Mutex, yield_now};
-use crate::{Config, Engine, Phase, Report};
+use crate::{Config, Engine, Report};
 
 /// Runs a model in every order in which a thread that could go on is made to wait up to `cut_short` times.
 fn in_every_order(cut_short: usize, model: impl Fn() + Send + Sync + 'static) {
@@ -28,14 +28,12 @@ fn in_every_order(cut_short: usize, model: impl Fn() + Send + Sync + 'static) {
 #[derive(Clone)]
 struct Said {
     entries: Arc<Mutex<VecDeque<Expected>>>,
-    /// Whether it goes on saying it.
-    live: bool,
 }
 
 impl Said {
-    fn nothing(live: bool) -> Self {
+    fn nothing() -> Self {
         let entries = Arc::default();
-        Self { entries, live }
+        Self { entries }
     }
 
     fn say(&self, page: u64) {
@@ -51,22 +49,14 @@ impl Said {
 
 impl Source for Said {
     fn nature(&self) -> Nature {
-        if self.live {
-            Nature::Told
-        } else {
-            Nature::Literal
-        }
+        Nature::Told
     }
 
     fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
         let mut entries = lock(&self.entries);
         let count = room.min(entries.len());
         out.extend(entries.drain(..count));
-        if self.live {
-            Outlook::Later
-        } else {
-            Outlook::End
-        }
+        Outlook::Later
     }
 }
 
@@ -109,7 +99,7 @@ fn observe(session: &Session, reads: u32) {
 #[test]
 fn each_read_observed_is_accounted_for_once_by_the_engines_thread() {
     in_every_order(3, || {
-        let session = session(&Said::nothing(true));
+        let session = session(&Said::nothing());
         observe(&session, 3);
         assert_accounted(session.finish(), 3);
     });
@@ -118,7 +108,7 @@ fn each_read_observed_is_accounted_for_once_by_the_engines_thread() {
 #[test]
 fn and_by_the_thread_that_takes_the_engine_away_from_it() {
     in_every_order(3, || {
-        let session = session(&Said::nothing(true));
+        let session = session(&Said::nothing());
         observe(&session, 3);
         let engines = session.thread.as_ref().expect("running").thread().clone();
         assert_accounted(session.account(), 3);
@@ -130,7 +120,7 @@ fn and_by_the_thread_that_takes_the_engine_away_from_it() {
 #[test]
 fn threads_that_take_turns_lose_none_of_each_others() {
     in_every_order(2, || {
-        let shared = Arc::new(Mutex::new(Some(session(&Said::nothing(true)))));
+        let shared = Arc::new(Mutex::new(Some(session(&Said::nothing()))));
         let other = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -152,7 +142,7 @@ fn threads_that_take_turns_lose_none_of_each_others() {
 #[test]
 fn what_was_observed_before_a_wake_needs_no_timer() {
     in_every_order(3, || {
-        let session = session(&Said::nothing(true));
+        let session = session(&Said::nothing());
         session.see(Seen::Read(read(0).into()));
         session.see(Seen::Read(read(1).into()));
         session.wake();
@@ -167,7 +157,7 @@ fn what_was_observed_before_a_wake_needs_no_timer() {
 #[test]
 fn nor_does_what_was_said_before_it() {
     in_every_order(3, || {
-        let said = Said::nothing(true);
+        let said = Said::nothing();
         let session = session(&said);
         for page in [7, 9] {
             said.say(page);
@@ -183,27 +173,8 @@ fn nor_does_what_was_said_before_it() {
 #[test]
 fn a_session_that_is_dropped_ends_its_thread() {
     in_every_order(3, || {
-        let session = session(&Said::nothing(true));
+        let session = session(&Said::nothing());
         session.see(Seen::Read(read(0).into()));
         drop(session);
-    });
-}
-
-#[test]
-fn a_program_followed_again_is_not_said_to_need_no_observing() {
-    in_every_order(3, || {
-        // A plan of nothing is in memory.
-        let session = session(&Said::nothing(false));
-        while session.phase() != Phase::Hot {
-            yield_now();
-        }
-        session.see(Seen::Read(read(0).into()));
-        session.resume();
-        for _ in 0..3 {
-            assert_ne!(session.phase(), Phase::Hot);
-            yield_now();
-        }
-        let report = session.finish().expect("a report");
-        assert_ne!(report.phase, Phase::Hot);
     });
 }

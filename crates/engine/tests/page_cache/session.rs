@@ -1,8 +1,7 @@
 //! A session keeps ahead of a thread that reads a file, and accounts for it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Seek;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -11,28 +10,22 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, DeviceFacts, Event, PageCache, Question, Ticket};
-use foreread_engine::{Config, Engine, Phase, Report, Session, fetch_head};
+use foreread_engine::{Config, Engine, Report, Session};
 use foreread_plan::{
-    Access, Expected, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request, RequestId, Seen,
-    Sequence, ThreadId,
+    Expected, FileId, FileMeta, Kind, Odds, PAGE, Pattern, Request, RequestId, Seen, Sequence,
+    ThreadId,
 };
-use foreread_sources::{Nature, Outlook, Replay, Shown, Source, Trace};
+use foreread_sources::{Nature, Outlook, Replay, Shown, Source};
 use foreread_steady::{check, rounds};
 use foreread_sys::cache;
 
 use super::backend::wait_for;
 use super::{FILE, PAGES, cold_file, dir, files, read};
 
-struct List(Vec<u64>, usize);
-
-impl Trace for List {
-    fn next(&mut self) -> Option<Access> {
-        self.1 += 1;
-        self.0.get(self.1 - 1).map(|&page| read(page, 0, 0))
-    }
-    fn rewind(&mut self) {
-        self.1 = 0;
-    }
+/// Pages that are known to be read.
+fn known(pages: Vec<u64>) -> Box<dyn Source> {
+    let reads = pages.into_iter().map(|page| read(page, 0, 0));
+    Box::new(Replay::new(reads))
 }
 
 /// Every 5th page, backwards: nothing the kernel would guess.
@@ -42,7 +35,7 @@ fn pages() -> Vec<u64> {
 
 fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Report {
     let backend = PageCache::new(&files(meta));
-    let source = Box::new(Replay::new(List(plan, 0), HashSet::new()));
+    let source = known(plan);
     let start = Instant::now();
     let engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let session = Session::start(move || engine, start).unwrap();
@@ -241,10 +234,7 @@ fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
                 ..Config::default()
             },
         )
-        .with_strand(
-            "replay",
-            Box::new(Replay::new(List(plan.clone(), 0), HashSet::new())),
-        );
+        .with_strand("replay", known(plan.clone()));
         let session = Session::start(move || engine, start).unwrap();
         let mut unseen = 0;
         for &page in &plan {
@@ -267,36 +257,6 @@ fn reads_that_nobody_wakes_the_engine_for_are_seen_when_its_timer_ends() {
 }
 
 #[test]
-fn a_plan_that_is_in_memory_is_found_hot_and_nothing_is_issued() {
-    rounds(|| {
-        let dir = dir();
-        let Some((file, meta)) = cold_file(dir.path()) else {
-            return;
-        };
-        std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
-        let plan = pages();
-        let report = follow(meta, plan.clone(), &plan[..50], &file);
-        check!(report.phase == Phase::Hot, "{:?}", report.phase);
-        assert_eq!(report.ledger.issued, 0);
-    });
-}
-
-#[test]
-fn a_plan_longer_than_the_queue_is_found_hot_too() {
-    rounds(|| {
-        let dir = dir();
-        let Some((file, meta)) = cold_file(dir.path()) else {
-            return;
-        };
-        std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
-        let plan: Vec<u64> = (0..400_000).map(|n| n * 7919 % PAGES).collect();
-        assert!(plan.len() > Config::default().queue_entries);
-        let report = follow(meta, plan.clone(), &plan[..1000], &file);
-        check!(report.phase == Phase::Hot, "{:?}", report.phase);
-    });
-}
-
-#[test]
 fn pages_fetched_for_nothing_are_accounted_as_wasted() {
     rounds(|| {
         let dir = dir();
@@ -307,76 +267,6 @@ fn pages_fetched_for_nothing_are_accounted_as_wasted() {
         let ledger = report.ledger;
         assert_eq!(ledger.wasted, ledger.issued);
         assert!(ledger.is_closed());
-    });
-}
-
-/// What is fetched before a program starts that reads every other page from the beginning, and what is said of it
-/// when the program has.
-fn start_with_head(meta: FileMeta, file: &File) -> Option<Report> {
-    let plan: Vec<u64> = (0..PAGES).step_by(2).collect();
-    let mut source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
-    let mut backend = PageCache::new(&files(meta));
-    let head = fetch_head(source.as_mut(), &mut backend)?;
-    let until = Instant::now() + Duration::from_secs(10);
-    while cache::stat(file, 0..65 * PAGE).unwrap().cached < 65 {
-        check!(Instant::now() < until, "nothing but the head is asked for");
-        std::thread::sleep(Duration::from_micros(100));
-    }
-    let start = Instant::now();
-    let make = || {
-        Engine::new(backend, Config::default())
-            .with_strand("replay", source)
-            .with_head(Some(head))
-    };
-    let session = Session::start(make, start).unwrap();
-    for &page in &plan {
-        let begun = start.elapsed();
-        let mut buffer = vec![0; PAGE as usize];
-        file.read_exact_at(&mut buffer, page * PAGE).unwrap();
-        let took = start.elapsed() - begun;
-        session.see(Seen::Read(
-            read(page, begun.as_nanos() as u64, took.as_nanos() as u64).into(),
-        ));
-    }
-    session.finish()
-}
-
-#[test]
-fn a_streams_head_is_fetched_before_the_program_starts_and_accounted_for() {
-    rounds(|| {
-        let dir = dir();
-        let Some((file, meta)) = cold_file(dir.path()) else {
-            return;
-        };
-        let report = start_with_head(meta, &file).expect("the head was not in memory");
-        let ledger = report.ledger;
-        assert!(ledger.is_closed(), "{ledger:?}");
-        check!(report.phase != Phase::Hot, "{:?}", report.phase);
-        // Its 33 wanted pages, and the 32 between them that nobody reads. The kernel may take back any of them.
-        let read = ledger.useful + ledger.late;
-        check!(read + ledger.evicted >= 33 * PAGE, "{ledger:?}");
-        check!(ledger.infill + ledger.evicted >= 32 * PAGE, "{ledger:?}");
-        check!(
-            read >= 30 * PAGE && ledger.infill >= 30 * PAGE,
-            "{ledger:?}"
-        );
-    });
-}
-
-#[test]
-fn a_head_that_is_in_memory_is_not_fetched() {
-    rounds(|| {
-        let dir = dir();
-        let Some((file, meta)) = cold_file(dir.path()) else {
-            return;
-        };
-        // Some machines take back, after seconds, what nobody reads.
-        let hot = (0..5).any(|_| {
-            (&file).rewind().unwrap();
-            std::io::copy(&mut &file, &mut std::io::sink()).unwrap();
-            start_with_head(meta.clone(), &file).is_none()
-        });
-        check!(hot);
     });
 }
 
@@ -481,10 +371,9 @@ fn a_session_ends_though_a_file_system_does_not_answer_its_engine() {
     let end: [fn(Session) -> Option<Report>; 2] = [Session::finish, Session::account];
     for end in end {
         let (answer, asked) = channel();
-        let source = Box::new(Replay::new(List(pages(), 0), HashSet::new()));
+        let source = known(pages());
         let make = || Engine::new(Stuck(asked), Config::default()).with_strand("replay", source);
         let session = Session::start(make, Instant::now()).unwrap();
-        assert!(!session.has_begun());
         session.see(Seen::Read(read(0, 0, 1000).into()));
         assert!(end(session).is_none());
         drop(answer);

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 
 use foreread_disk::Model;
-use foreread_engine::{Config, Engine, Phase, Report};
+use foreread_engine::{Config, Engine, Report};
 use foreread_plan::{Access, PAGE, ThreadId};
 use foreread_sources::{Replay, Source};
 use proptest::prelude::*;
 
-use super::{List, Player, Sim, engine, machine, page_read, play, reads, scattered};
+use super::{Player, Sim, engine, machine, page_read, play, reads, scattered};
 
 /// More pages than any of these programs fetch.
 const ROOMY: usize = 1 << 20;
@@ -65,21 +65,6 @@ fn follow(plan: Vec<Access>, program: &[Access]) -> Report {
 }
 
 #[test]
-fn what_was_fetched_before_the_plan_was_lost_and_is_read_after_is_not_wasted() {
-    let plan = scattered(30_000, 2_000_000);
-    let others = (0..100).map(|page| 3_000_000 + page);
-    let program: Vec<u64> = plan[..300]
-        .iter()
-        .copied()
-        .chain(others)
-        .chain(plan[20_000..26_000].iter().copied())
-        .chain(plan[300..6000].iter().copied())
-        .collect();
-    let report = follow(reads(plan), &reads(program));
-    assert!(report.found_again > 0, "{report:?}");
-}
-
-#[test]
 fn what_is_read_thousands_of_reads_after_its_turn_is_not_wasted() {
     let plan = scattered(14_000, 2_000_000);
     let program = plan[..100]
@@ -89,22 +74,6 @@ fn what_is_read_thousands_of_reads_after_its_turn_is_not_wasted() {
     let report = follow(reads(plan.clone()), &reads(program.copied()));
     let ledger = report.ledger;
     assert!(ledger.wasted < 50 * PAGE + ledger.issued / 10, "{ledger:?}");
-}
-
-#[test]
-fn what_was_fetched_before_a_plan_was_given_up_and_is_read_after_is_not_wasted() {
-    let plan = scattered(20_000, 2_000_000);
-    let others = (0..4000).map(|page| 3_000_000 + page * 7);
-    let back = plan[100..3000].iter().rev().copied();
-    let program: Vec<u64> = plan[..100]
-        .iter()
-        .copied()
-        .chain(others)
-        .chain(back)
-        .collect();
-    let report = follow(reads(plan), &reads(program));
-    assert_eq!(report.phase, Phase::GaveUp);
-    assert!(report.ledger.useful > 500 * PAGE, "{:?}", report.ledger);
 }
 
 #[test]
@@ -148,8 +117,7 @@ fn of_what_is_read_while_nobody_watches_nothing_is_claimed() {
 fn what_was_evicted_and_is_fetched_again_is_issued_twice() {
     let plan = scattered(4000, 2_000_000);
     let shared = machine(Model::NetworkSsd, ROOMY);
-    let source: Box<dyn Source> =
-        Box::new(Replay::new(List(reads(plan.clone()), 0), HashSet::new()));
+    let source: Box<dyn Source> = Box::new(Replay::new(reads(plan.clone())));
     let backend = Sim::new(shared.clone());
     let mut engine = Engine::new(backend, Config::default()).with_strand("replay", source);
     let program = reads(plan.clone());
@@ -177,7 +145,7 @@ fn what_was_evicted_and_is_fetched_again_is_issued_twice() {
 fn where_all_that_is_listed_is_read_what_is_given_back_unread_is_infill() {
     let plan = reads(scattered(6000, 12_000));
     let shared = machine(Model::NetworkSsd, ROOMY);
-    let source: Box<dyn Source> = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+    let source: Box<dyn Source> = Box::new(Replay::new(plan.clone()));
     let config = Config {
         budget_pages: 512,
         evict_behind: true,

@@ -1,6 +1,5 @@
 //! AIMD from a target at the start that has nothing to do with the memory there is.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use foreread_backend::{Sim, SimMachine};
@@ -9,7 +8,7 @@ use foreread_engine::{Config, Engine};
 use foreread_plan::{Access, Extent, PAGE};
 use foreread_sources::Replay;
 
-use super::{FILE, GIB, List, apart, engine, machine, page_read, run, scattered};
+use super::{FILE, GIB, apart, engine, machine, page_read, run, scattered};
 
 /// Memory, in pages.
 const MEMORY: usize = 2800;
@@ -30,10 +29,9 @@ fn time(budget_pages: u64, adapt: bool) -> u64 {
         adapt,
         ..Config::default()
     };
-    let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+    let source = Box::new(Replay::new(plan.clone()));
     let mut engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", source);
-    engine.survey(0);
     run(&machine, Some(&mut engine), &plan, 20_000)
 }
 
@@ -62,7 +60,6 @@ fn room_is_told_though_not_all_that_waits_is_looked_for() {
     machine.place(FILE, GIB);
     let machine = Arc::new(Mutex::new(machine));
     let mut engine = engine(&machine, plan.clone(), 60_000);
-    engine.survey(0);
     run(&machine, Some(&mut engine), &plan[..2000], 200_000_000);
     let target = engine.target();
     assert!((16_000..24_000).contains(&target), "{target}");

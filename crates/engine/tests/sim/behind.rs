@@ -1,7 +1,5 @@
 //! Evict behind: what the program is past makes room for what it will read.
 
-use std::collections::HashSet;
-
 use foreread_backend::Sim;
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Report};
@@ -9,7 +7,7 @@ use foreread_plan::Access;
 use foreread_sources::Replay;
 use proptest::prelude::*;
 
-use super::{List, Player, apart, machine, play, scattered};
+use super::{Player, apart, machine, play, scattered};
 
 /// A session's report, the most pages that were in memory at a time, and pages fetched by anyone.
 struct Memory {
@@ -25,7 +23,7 @@ fn remember(plan: &[Access], program: &[Access], budget_pages: u64, evict_behind
         evict_behind,
         ..Config::default()
     };
-    let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
+    let source = Box::new(Replay::new(plan.to_vec()));
     let mut engine = Engine::new(Sim::new(shared.clone()), config).with_strand("replay", source);
     let mut most = 0;
     let mut players = [Player::new(Some(&mut engine), program, 500_000)];

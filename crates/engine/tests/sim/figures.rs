@@ -1,7 +1,6 @@
 //! The figures that constants are chosen by (docs/constants.md): times of a fixed set of cases, in virtual time. `#[ignore]`d,
 //! because they are for reading: nothing is asserted.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +13,7 @@ use foreread_sources::Replay;
 use super::first_runs::cases;
 use super::names;
 use super::signatures::{ROOMY, first_run};
-use super::{List, Player, apart, machine, page_read, play, reads, run, scattered};
+use super::{Player, apart, machine, page_read, play, reads, run, scattered};
 
 /// Prints a case's name, the time in ns, and the pages fetched ahead.
 fn print(name: &str, time: u64, report: &Report) {
@@ -64,7 +63,7 @@ fn follow(
         passes: terms.passes,
         ..Config::default()
     };
-    let source = Replay::new(List(plan.to_vec(), 0), HashSet::new());
+    let source = Replay::new(plan.to_vec());
     let mut engine =
         Engine::new(Sim::new(Arc::clone(shared)), config).with_strand("replay", Box::new(source));
     let computed = Arc::new(AtomicU64::new(0));
@@ -72,7 +71,6 @@ fn follow(
         let computed = Arc::clone(&computed);
         engine = engine.with_computed(move || Some(computed.load(Ordering::Relaxed)));
     }
-    engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), program, terms.compute)];
     play(shared, &mut players, false, |players| {
         let read = program.len() - players[0].program.len();

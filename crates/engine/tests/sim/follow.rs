@@ -1,7 +1,6 @@
 //! Following a program: what is gained, and that nothing is lost.
 
 use foreread_disk::Model;
-use foreread_engine::{Phase, Report};
 use foreread_plan::{Access, Extent, Kind, PAGE, Seen, ThreadId};
 use proptest::prelude::*;
 
@@ -76,7 +75,6 @@ fn skipped_and_inserted_reads_do_not_lose_the_program() {
         outcome.ahead,
         outcome.plain
     );
-    assert_eq!(outcome.report.found_again, 0);
     let ledger = outcome.report.ledger;
     assert!(
         ledger.wasted > 0 && ledger.wasted < ledger.issued / 8,
@@ -107,46 +105,6 @@ fn two_threads_may_interleave_differently_this_time() {
     let outcome = compare(Model::NetworkSsd, merge(1), &merge(100), 100_000, 1 << 16);
     assert!(outcome.ahead * 2 < outcome.plain);
     assert!(outcome.report.ledger.wasted < outcome.report.ledger.issued / 50);
-}
-
-#[test]
-fn a_program_that_does_something_else_is_left_alone_and_loses_nothing() {
-    for model in [Model::Hdd7200, Model::NetworkSsd] {
-        let plan = reads(scattered(20_000, 100_000));
-        let other = reads(
-            scattered(3000, 100_000)
-                .into_iter()
-                .map(|page| page + 400_000),
-        );
-        let outcome = compare(model, plan, &other, 500_000, 1 << 14);
-        assert_eq!(outcome.report.phase, Phase::GaveUp);
-        let slower = outcome.ahead as f64 / outcome.plain as f64;
-        assert!(slower < 1.2, "{model:?}: {slower} times as long");
-    }
-}
-
-#[test]
-fn a_program_that_jumps_ahead_is_found_again() {
-    let plan = scattered(300_000, 2_000_000);
-    let program: Vec<u64> = plan[..200]
-        .iter()
-        .chain(&plan[280_000..284_000])
-        .copied()
-        .collect();
-    let outcome = compare(
-        Model::NetworkSsd,
-        reads(plan),
-        &reads(program),
-        100_000,
-        1 << 14,
-    );
-    assert_eq!(outcome.report.found_again, 1);
-    assert!(
-        outcome.ahead * 3 < outcome.plain * 2,
-        "{} / {}",
-        outcome.ahead,
-        outcome.plain
-    );
 }
 
 #[test]
@@ -185,7 +143,6 @@ fn pages_taken_away_though_there_is_memory_are_fetched_again() {
     let plan = apart(pages.iter().copied());
     let shared = machine(Model::Hdd7200, 1 << 20);
     let mut engine = engine(&shared, plan.clone(), 1 << 20);
-    engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), &plan, 1_000_000)];
     let mut taken = false;
     play(&shared, &mut players, false, |_| {
@@ -202,99 +159,6 @@ fn pages_taken_away_though_there_is_memory_are_fetched_again() {
     assert!(taken && ledger.is_closed(), "{ledger:?}");
     assert!(ledger.evicted > 100 * PAGE, "{ledger:?}");
     assert!(ledger.missed < ledger.evicted / 4, "{ledger:?}");
-}
-
-#[test]
-fn a_plan_that_is_in_memory_already_is_left_alone() {
-    let plan = reads(scattered(500, 10_000));
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    run(&shared, None, &plan, 0);
-    let before = shared.lock().unwrap().fetched_pages();
-    let mut engine = engine(&shared, plan.clone(), 1 << 16);
-    engine.survey(0);
-    assert_eq!(engine.phase(), Phase::Hot);
-    run(&shared, Some(&mut engine), &plan, 0);
-    assert_eq!(shared.lock().unwrap().fetched_pages(), before);
-    assert_eq!(engine.finish(0).ledger.issued, 0);
-}
-
-#[test]
-fn a_program_let_go_as_hot_is_followed_again_when_it_waits() {
-    let hot = reads(scattered(20_000, 100_000));
-    // More than the sample of a plan is sure to have something of would be followed at once.
-    let cold = apart((0..700).map(|n| 10_000 + n * 7919 % 9973));
-    let plan: Vec<Access> = hot.iter().chain(&cold).copied().collect();
-    let time = |followed: bool| {
-        let shared = machine(Model::NetworkSsd, 1 << 20);
-        // The device is done with that when the program comes to it.
-        let loaded = run(&shared, None, &hot, 0);
-        let mut engine = engine(&shared, plan.clone(), 1 << 16);
-        engine.survey(0);
-        let let_go = run(&shared, Some(&mut engine), &hot, 0).max(loaded);
-        assert_eq!(engine.phase(), Phase::Hot);
-        if followed {
-            engine.resume();
-            assert_eq!(engine.phase(), Phase::Lost);
-        }
-        let mut players = [Player {
-            ready: let_go + 100_000,
-            tick: let_go,
-            ..Player::new(Some(&mut engine), &cold, 100_000)
-        }];
-        play(&shared, &mut players, false, |_| ());
-        let end = players[0].ready;
-        (end - let_go, engine.finish(end))
-    };
-    let (left_alone, _) = time(false);
-    let (followed, report) = time(true);
-    assert!(followed * 2 < left_alone, "{followed} of {left_alone} ns");
-    assert_eq!((report.phase, report.found_again), (Phase::Ahead, 1));
-    let ledger = report.ledger;
-    let wanted = ledger.issued - ledger.infill;
-    assert_eq!(ledger.useful + ledger.late, wanted, "{ledger:?}");
-    assert!(ledger.missed < ledger.issued / 10, "{ledger:?}");
-}
-
-#[test]
-fn a_program_found_again_is_followed_though_its_reads_come_in_a_batch() {
-    let plan = reads(scattered(20_000, 100_000));
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    let mut engine = engine(&shared, plan.clone(), 1 << 16);
-    engine.step(0);
-    for access in &plan[10_000..10_200] {
-        engine.see(&Seen::Read((*access).into()));
-    }
-    assert_eq!(engine.phase(), Phase::Ahead);
-    let report = engine.finish(0);
-    assert_eq!(report.found_again, 1);
-    assert!(report.foreseen > 150, "{}", report.foreseen);
-}
-
-/// A program that reads on where its plan ends: so many pages the plan does not tell of.
-fn read_on(more: &[Access]) -> Report {
-    let plan = reads(scattered(500, 10_000));
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    let mut engine = engine(&shared, plan.clone(), 1 << 16);
-    let program: Vec<Access> = plan.iter().chain(more).copied().collect();
-    let end = run(&shared, Some(&mut engine), &program, 50_000);
-    engine.finish(end)
-}
-
-#[test]
-fn what_is_read_beyond_the_plan_is_seen_as_long_as_it_waits_for_the_device() {
-    let beyond = reads((0..5000).map(|n| 500_000 + n * 20));
-    let report = read_on(&beyond);
-    assert_eq!(report.phase, Phase::Ahead);
-    assert_eq!((report.reads, report.foreseen), (5500, 500));
-}
-
-#[test]
-fn a_program_that_waits_no_more_after_its_plan_is_no_longer_watched() {
-    let again = reads(scattered(500, 10_000));
-    let again: Vec<Access> = again.iter().cycle().take(5000).copied().collect();
-    assert_eq!(read_on(&again).phase, Phase::Finished);
-    // Too few to tell: what was seen of them counts.
-    assert_eq!(read_on(&again[..100]).phase, Phase::Ahead);
 }
 
 #[test]
@@ -397,8 +261,6 @@ proptest! {
         let model = if hdd { Model::Hdd7200 } else { Model::NetworkSsd };
         let outcome = compare_in(model, plan, &program, 20_000, budget, capacity);
         prop_assert!(outcome.report.ledger.is_closed());
-        if outcome.report.phase != Phase::Hot {
-            prop_assert_eq!(outcome.report.reads, program.len() as u64);
-        }
+        prop_assert_eq!(outcome.report.reads, program.len() as u64);
     }
 }

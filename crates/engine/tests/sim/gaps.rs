@@ -1,7 +1,6 @@
 //! Gaps are read along where that takes less time than one more operation, at every density of what is wanted, and never to the
 //! program's loss.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use foreread_backend::{Backend, Event, Sim};
@@ -10,7 +9,7 @@ use foreread_engine::{Config, Engine};
 use foreread_plan::{Request, RequestId};
 use foreread_sources::Replay;
 
-use super::{FILE, HIT_NS, List, machine, reads, run, scattered};
+use super::{FILE, HIT_NS, machine, reads, run, scattered};
 
 /// Pages of the file: 32 MiB.
 const PAGES: u64 = 8192;
@@ -26,11 +25,10 @@ fn by_rule(model: Model, wanted: &[u64], passes: bool) -> u64 {
         passes,
         ..Config::default()
     };
-    let source = Replay::new(List(plan.clone(), 0), HashSet::new());
+    let source = Replay::new(plan.clone());
     let engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", Box::new(source));
     let mut engine = engine.with_computed(|| Some(0));
-    engine.survey(0);
     run(&machine, Some(&mut engine), &plan, 0) - plan.len() as u64 * HIT_NS
 }
 

@@ -24,31 +24,12 @@ use foreread_backend::{Found, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Report};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
-use foreread_sources::{Replay, Source, Trace};
+use foreread_sources::{Replay, Source};
 
 const FILE: FileId = FileId(0);
 const HIT_NS: u64 = 1_000;
 const TICK_NS: u64 = 200_000;
 const GIB: u64 = 1 << 30;
-
-/// An access list as an earlier run.
-struct List(Vec<Access>, usize);
-
-impl Trace for List {
-    fn next(&mut self) -> Option<Access> {
-        self.1 += 1;
-        self.0.get(self.1 - 1).copied()
-    }
-    fn rewind(&mut self) {
-        self.1 = 0;
-    }
-    fn skip_to(&mut self, share: f64) {
-        self.1 = self.1.max((self.0.len() as f64 * share) as usize);
-    }
-    fn accesses(&self) -> Option<u64> {
-        Some(self.0.len() as u64)
-    }
-}
 
 fn page_read(page: u64) -> Access {
     Access {
@@ -94,7 +75,7 @@ fn machine(model: Model, capacity: usize) -> Arc<Mutex<SimMachine>> {
 }
 
 fn engine(machine: &Arc<Mutex<SimMachine>>, plan: Vec<Access>, budget_pages: u64) -> Engine<Sim> {
-    let source: Box<dyn Source> = Box::new(Replay::new(List(plan, 0), HashSet::new()));
+    let source: Box<dyn Source> = Box::new(Replay::new(plan));
     let config = Config {
         budget_pages,
         ..Config::default()
@@ -264,7 +245,6 @@ fn compare_in(
     let plain = run(&machine(model, capacity), None, program, compute);
     let shared = machine(model, capacity);
     let mut engine = engine(&shared, plan, budget);
-    engine.survey(0);
     let ahead = run(&shared, Some(&mut engine), program, compute);
     let report = engine.finish(ahead);
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);

@@ -1,16 +1,16 @@
 //! Names: directories and inodes, looked up ahead of a program that goes through many files.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use foreread_backend::{Backend, DeviceFacts, Event, Found, Question, Sim, SimMachine};
 use foreread_disk::Model;
-use foreread_engine::{Config, Engine, Phase, Report};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Request, Seen, ThreadId};
-use foreread_sources::Replay;
+use foreread_engine::{Config, Engine, Report};
+use foreread_plan::{Access, Expected, Extent, FileId, Kind, Name, PAGE, Request, Seen, ThreadId};
+use foreread_sources::{Nature, Outlook, Replay, Source};
 
-use super::{GIB, HIT_NS, List, TICK_NS, machine};
+use super::{GIB, HIT_NS, TICK_NS, machine};
 
 /// Uses of the names of so many files from `first` on, each of which may be read, too.
 pub(super) fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
@@ -33,6 +33,58 @@ pub(super) fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
         })
         .flatten()
         .collect()
+}
+
+/// Accesses and names that are known.
+struct Listed {
+    accesses: Replay<std::vec::IntoIter<Access>>,
+    names: VecDeque<Name>,
+}
+
+impl Listed {
+    fn new(plan: &[Access]) -> Self {
+        let (names, accesses): (Vec<_>, Vec<_>) = plan
+            .iter()
+            .enumerate()
+            .partition(|(_, one)| one.kind.names());
+        let names = names
+            .into_iter()
+            .enumerate()
+            .map(|(count, (at, one))| Name {
+                file: one.file,
+                kind: one.kind,
+                before: (at - count) as u64,
+            });
+        Self {
+            names: names.collect(),
+            accesses: Replay::new(
+                accesses
+                    .into_iter()
+                    .map(|(_, one)| *one)
+                    .collect::<Vec<_>>(),
+            ),
+        }
+    }
+}
+
+impl Source for Listed {
+    fn nature(&self) -> Nature {
+        self.accesses.nature()
+    }
+
+    fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook {
+        self.accesses.disclose(room, out)
+    }
+
+    fn names(&mut self, room: usize, out: &mut Vec<Name>) -> Outlook {
+        let count = room.min(self.names.len());
+        out.extend(self.names.drain(..count));
+        if self.names.is_empty() {
+            Outlook::End
+        } else {
+            Outlook::More
+        }
+    }
 }
 
 /// Lays the files of a plan out: their inodes and their pages, far from each other.
@@ -87,7 +139,7 @@ fn engine(shared: &Arc<Mutex<SimMachine>>, plan: &[Access]) -> Engine<Sim> {
 }
 
 fn engine_of<B: Backend>(backend: B, plan: &[Access]) -> Engine<B> {
-    let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
+    let source = Box::new(Listed::new(plan));
     let config = Config {
         budget_pages: 1 << 16,
         ..Config::default()
@@ -170,14 +222,7 @@ pub(super) fn follow(
     let plain = go::<Sim>(&cold(), None, program, compute, 0);
     let shared = cold();
     let mut engine = engine(&shared, plan);
-    let mut begun = 0;
-    engine.survey(0);
-    while engine.is_surveying() {
-        begun += TICK_NS;
-        shared.lock().unwrap().advance(begun);
-        engine.step(begun);
-    }
-    let end = go(&shared, Some(&mut engine), program, compute, begun);
+    let end = go(&shared, Some(&mut engine), program, compute, 0);
     let report = engine.finish(end);
     assert!(report.names.is_closed(), "{:?}", report.names);
     assert!(report.ledger.is_closed(), "{:?}", report.ledger);
@@ -195,25 +240,11 @@ fn names_are_fetched_ahead_many_at_a_time() {
                 ahead as f64 * times < plain as f64,
                 "{model:?}: {ahead} of {plain} ns"
             );
-            // But for those that the survey has looked up.
             let names = report.names;
             assert!(names.asked > 2900 && names.fetched > 2900, "{names:?}");
             assert!(names.used > 2900 && names.unused < 50, "{names:?}");
         }
     }
-}
-
-#[test]
-fn a_plan_of_names_alone_is_followed_to_its_end_and_known_to_be_in_memory() {
-    let plan = plan(0, 3000, false);
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    lay_out(&shared, &plan);
-    let end = go::<Sim>(&shared, None, &plan, 0, 0);
-    let mut engine = engine(&shared, &plan);
-    engine.survey(end);
-    assert_eq!(engine.phase(), Phase::Hot);
-    let report = engine.finish(end);
-    assert!(report.was_hot && report.names.asked == 0);
 }
 
 #[test]
@@ -263,7 +294,7 @@ fn names_of_a_device_that_does_not_answer_keep_no_others_waiting() {
     // More than may be unanswered, before all others.
     let silent = (0..1000).map(FileId);
     let sim = silent.fold(Sim::new(Arc::clone(&shared)), Sim::with_silent);
-    let source = Box::new(Replay::new(List(plan.to_vec(), 0), HashSet::new()));
+    let source = Box::new(Listed::new(&plan));
     let mut engine = Engine::new(sim, Config::default()).with_strand("replay", source);
     for step in 0..20_000 {
         let now = step * TICK_NS;

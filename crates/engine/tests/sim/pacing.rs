@@ -1,6 +1,5 @@
 //! The pacing rule, with what was measured of program and device: C, T and K.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use foreread_backend::Sim;
@@ -9,7 +8,7 @@ use foreread_engine::{Config, Engine, Horizon, Ledger, Profile};
 use foreread_plan::PAGE;
 use foreread_sources::Replay;
 
-use super::{List, Player, apart, machine, play, scattered};
+use super::{Player, apart, machine, play, scattered};
 
 /// Reads of the program.
 const READS: u64 = 2000;
@@ -19,7 +18,7 @@ const READS: u64 = 2000;
 fn account(compute: u64, time_threshold: i64, queue_threshold: u64) -> (Ledger, u64) {
     let plan = apart(scattered(READS, 200_000));
     let machine = machine(Model::NetworkSsd, 1 << 20);
-    let source = Replay::new(List(plan.clone(), 0), HashSet::new());
+    let source = Replay::new(plan.clone());
     let backend = Sim::new(Arc::clone(&machine));
     let engine = Engine::new(backend, Config::default()).with_strand("replay", Box::new(source));
     let mut engine = engine.with_profiles(move |_, _| {
@@ -31,7 +30,6 @@ fn account(compute: u64, time_threshold: i64, queue_threshold: u64) -> (Ledger, 
             ..Profile::solid_state()
         })
     });
-    engine.survey(0);
     let mut players = [Player::new(Some(&mut engine), &plan, compute)];
     let mut lead = 0;
     play(&machine, &mut players, false, |players| {

@@ -1,6 +1,5 @@
 //! Disks with a moving head, asked in passes or for everything at once.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use foreread_backend::Sim;
@@ -9,7 +8,7 @@ use foreread_engine::{Config, Engine};
 use foreread_plan::Access;
 use foreread_sources::Replay;
 
-use super::{List, machine, reads, run, scattered};
+use super::{machine, reads, run, scattered};
 
 /// Time to run a program that computes for `compute` ns before each of the reads of its plan, of which `computed` tells.
 fn time(
@@ -24,11 +23,10 @@ fn time(
         passes,
         ..Config::default()
     };
-    let source = Replay::new(List(plan.to_vec(), 0), HashSet::new());
+    let source = Replay::new(plan.to_vec());
     let engine =
         Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", Box::new(source));
     let mut engine = engine.with_computed(computed);
-    engine.survey(0);
     run(&machine, Some(&mut engine), plan, compute)
 }
 

@@ -1,6 +1,5 @@
 //! Several sessions in one memory: AIMD shares it out.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use foreread_backend::{Sim, SimMachine};
@@ -9,7 +8,7 @@ use foreread_engine::{Config, Engine, Horizon, Profile};
 use foreread_plan::{Access, Extent, FileId, PAGE};
 use foreread_sources::Replay;
 
-use super::{GIB, List, Player, page_read, play, scattered};
+use super::{GIB, Player, page_read, play, scattered};
 
 /// What each of several sessions came to.
 struct Share {
@@ -69,7 +68,7 @@ fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Sha
                 budget_pages: capacity as u64,
                 ..Config::default()
             };
-            let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+            let source = Box::new(Replay::new(plan.clone()));
             Engine::new(Sim::new(Arc::clone(&machine)), config)
                 .with_strand("replay", source)
                 .with_profiles(|_, _| Some(near_sighted()))
@@ -179,7 +178,7 @@ fn start_at_once(model: Model, sessions: usize, capacity: usize, ahead: bool) ->
                 budget_pages: capacity as u64 * 3 / 4,
                 ..Config::default()
             };
-            let source = Box::new(Replay::new(List(plan.clone(), 0), HashSet::new()));
+            let source = Box::new(Replay::new(plan.clone()));
             let engine =
                 Engine::new(Sim::new(Arc::clone(&machine)), config).with_strand("replay", source);
             ahead.then_some(engine)

@@ -4,34 +4,23 @@ use std::sync::{Arc, Mutex};
 
 use foreread_backend::{Sim, SimMachine};
 use foreread_disk::Model;
-use foreread_engine::{Config, Engine, Ledger, Phase};
+use foreread_engine::{Config, Engine, Ledger};
 use foreread_plan::{Access, FileId, Kind, PAGE, Seen};
 use foreread_sources::Replay;
 
-use super::{FILE, GIB, List, Player, apart, machine, play, reads, run, scattered};
+use super::{FILE, GIB, Player, apart, machine, play, reads, scattered};
 
 const OTHER: FileId = FileId(1);
-/// As long as no device takes, and longer than a survey waits, in ns.
+/// As long as no device takes, in ns.
 const LATE: u64 = 8_000_000;
 
 fn engine(sim: Sim, plan: &[Access]) -> Engine<Sim> {
-    let source = Box::new(Replay::new(List(plan.to_vec(), 0), Default::default()));
+    let source = Box::new(Replay::new(plan.to_vec()));
     let config = Config {
         budget_pages: 1 << 16,
         ..Config::default()
     };
     Engine::new(sim, config).with_strand("replay", source)
-}
-
-/// Let a survey that begins at `now` come to its end; when that is.
-fn survey(shared: &Mutex<SimMachine>, engine: &mut Engine<Sim>, mut now: u64) -> u64 {
-    engine.survey(now);
-    while engine.is_surveying() {
-        now += 100_000;
-        shared.lock().unwrap().advance(now);
-        engine.step(now);
-    }
-    now
 }
 
 /// A plan whose every second read is of the other file.
@@ -59,8 +48,6 @@ fn a_file_that_never_answers_holds_nothing_up_and_is_accounted_for() {
                 sim = sim.with_silent(file);
             }
             let mut engine = engine(sim, &plan);
-            let begun = survey(&shared, &mut engine, 0);
-            assert!(begun <= 6_000_000, "{begun} ns");
             // The program tells its positions, so that each read may have to be looked up.
             let mut players = [Player::new(Some(&mut engine), &plan, 20_000)];
             play(&shared, &mut players, true, |_| ());
@@ -71,37 +58,11 @@ fn a_file_that_never_answers_holds_nothing_up_and_is_accounted_for() {
             let read = report.ledger.useful + report.ledger.late;
             assert!(read >= 1_950 * PAGE, "{:?}", report.ledger);
             assert_eq!(report.foreseen, 2000);
-            ends.push(end + begun);
+            ends.push(end);
         }
         // In virtual time: this is exact.
-        assert!(ends[1] < ends[0] + ends[0] / 20 + 6_000_000, "{ends:?}");
+        assert!(ends[1] < ends[0] + ends[0] / 20, "{ends:?}");
     }
-}
-
-#[test]
-fn a_plan_in_memory_is_known_to_be_however_late_that_is_answered() {
-    let plan = reads(scattered(500, 2000));
-    let warm = machine(Model::NetworkSsd, 1 << 20);
-    let end = run(&warm, None, &plan, 0);
-    warm.lock().unwrap().advance(end);
-    let sim = Sim::new(Arc::clone(&warm)).with_delay(1_000_000);
-    let mut engine = engine(sim, &plan);
-    survey(&warm, &mut engine, end);
-    assert_eq!(engine.phase(), Phase::Hot);
-    assert!(engine.finish(end).was_hot);
-}
-
-#[test]
-fn a_survey_that_takes_too_long_has_met_a_device_and_nothing_waits_for_it() {
-    let plan = reads(scattered(500, 2000));
-    let shared = machine(Model::NetworkSsd, 1 << 20);
-    let mut engine = engine(Sim::new(Arc::clone(&shared)).with_delay(LATE), &plan);
-    let begun = survey(&shared, &mut engine, 0);
-    assert!(begun < LATE, "{begun} ns");
-    assert_eq!(engine.phase(), Phase::Ahead);
-    let end = run(&shared, Some(&mut engine), &plan, 100_000);
-    let report = engine.finish(end);
-    assert!(report.ledger.is_closed() && report.ledger.issued > 450 * PAGE);
 }
 
 #[test]

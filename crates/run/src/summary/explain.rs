@@ -2,12 +2,12 @@
 
 use std::fmt::{Display, Write as _};
 
-use foreread_engine::Phase;
 use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
 use super::Account;
 use super::ahead::{became, in_words};
+use crate::report::Phase;
 
 /// Where a row's words begin.
 const COLUMN: usize = 25;
@@ -101,15 +101,6 @@ impl Account {
                         names.asked,
                         names.fetched,
                         in_words(names)
-                    ),
-                );
-            }
-            if report.found_again > 0 {
-                row(
-                    "lost",
-                    &format_args!(
-                        "and found again {}",
-                        counted(report.found_again, "time", "times")
                     ),
                 );
             }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use foreread_engine::{Ledger, Names, Phase, StrandReport};
+use foreread_engine::{Ledger, Names};
 use serde::Serialize;
 
 use super::{Account, Outcome};
 use crate::cache::CacheAccount;
+use crate::report::{Phase, Strand};
 
 /// The account as scripts read it. Times in ns, sizes in bytes.
 #[derive(Serialize)]
@@ -34,7 +35,6 @@ pub(super) struct Json<'a> {
     /// Reads that were reported and set against the plan: not those of a program that was left to itself by then.
     reads_seen: Option<u64>,
     foreseen: Option<u64>,
-    found_again: Option<u64>,
     devices: &'a [String],
     followed: Option<&'a Path>,
     recorded: Option<&'a Path>,
@@ -52,11 +52,10 @@ pub(super) struct JsonSource {
     names: Names,
     reads_seen: u64,
     foreseen: u64,
-    found_again: u64,
 }
 
-impl From<&StrandReport> for JsonSource {
-    fn from(report: &StrandReport) -> Self {
+impl From<&Strand> for JsonSource {
+    fn from(report: &Strand) -> Self {
         Self {
             name: report.name,
             phase: phase_name(report.phase),
@@ -64,7 +63,6 @@ impl From<&StrandReport> for JsonSource {
             names: report.names,
             reads_seen: report.reads,
             foreseen: report.foreseen,
-            found_again: report.found_again,
         }
     }
 }
@@ -73,7 +71,6 @@ impl From<&StrandReport> for JsonSource {
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Ahead => "ahead",
-        Phase::Lost => "lost",
         Phase::GaveUp => "gave up",
         Phase::Hot => "hot",
         Phase::Finished => "finished",
@@ -103,7 +100,6 @@ impl Account {
             }),
             reads_seen: report.map(|report| report.reads),
             foreseen: report.map(|report| report.foreseen),
-            found_again: report.map(|report| report.found_again),
             devices: report.map_or(&[], |report| &report.devices),
             followed: self.followed.as_ref().map(|found| found.path.as_path()),
             recorded: self.recorded.as_deref(),

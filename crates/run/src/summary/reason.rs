@@ -1,12 +1,12 @@
 //! Why foreread could not help, or not fully.
 
-use foreread_engine::{Phase, Report, StrandReport};
 use foreread_sys::mounts::Mount;
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use super::{Account, FEW_NAMES};
 use crate::cache::CacheAccount;
+use crate::report::{Phase, Report, Strand};
 
 impl Account {
     /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
@@ -21,7 +21,7 @@ impl Account {
 
     /// Whether foreread would have done nothing for a program that can be observed, either.
     fn needs_nobody(&self) -> bool {
-        let is_left = |(report, plan): (&Report, &StrandReport)| {
+        let is_left = |(report, plan): (&Report, &Strand)| {
             let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
             hot && !self.was_cold()
         };

@@ -4,7 +4,6 @@ mod endings;
 
 use super::*;
 use foreread_engine::Names;
-use foreread_sources::Nature;
 
 use crate::unseen::Explained;
 
@@ -31,16 +30,13 @@ fn recorded() -> Account {
     }
 }
 
-fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> StrandReport {
-    StrandReport {
+fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> Strand {
+    Strand {
         name,
-        nature: Nature::Literal,
         phase,
         ledger,
         reads: 0,
         foreseen: 0,
-        found_again: 0,
-        accuracy: None,
         names: Names::default(),
     }
 }
@@ -139,13 +135,10 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             phase,
             reads: 0,
             foreseen: 0,
-            missed_hot: 0,
-            found_again: 0,
             was_hot: false,
             changed: Vec::new(),
             gone: Vec::new(),
             devices: Vec::new(),
-            found: Vec::new(),
         }),
         ..recorded()
     }

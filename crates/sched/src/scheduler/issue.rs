@@ -54,7 +54,6 @@ impl Scheduler {
             pages: request.pages.end - request.pages.start,
             infill,
         };
-        self.plans[strand.0].in_flight += 1;
         self.in_flight.insert(request.id, flight);
         request
     }

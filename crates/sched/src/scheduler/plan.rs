@@ -90,8 +90,6 @@ pub(super) struct Plan {
     pub(super) queue: Queue,
     /// Whether it only infers what it says.
     pub(super) is_guess: bool,
-    /// Whether no more is unread at a time than it has shown to be right: of a guess, and of what another command has read.
-    pub(super) on_trial: bool,
     /// Whether anything is to be asked for at present.
     pub(super) follows: bool,
     /// The next ordinal to admit.
@@ -107,7 +105,6 @@ pub(super) struct Plan {
     pub(super) unproved: Vec<FileId>,
     pub(super) unproved_since: Option<u64>,
     pub(super) asked: AllAsked,
-    pub(super) in_flight: usize,
     /// Pages of the entries that are `Admitted`, without those that have come true.
     pub(super) held: u64,
     /// Entries that have come true and are still to be read.
@@ -126,7 +123,6 @@ impl Plan {
                 Queue::new(capacity)
             },
             is_guess,
-            on_trial: is_guess,
             follows: true,
             cursor: 0,
             full: false,
@@ -135,7 +131,6 @@ impl Plan {
             unproved: Vec::new(),
             unproved_since: None,
             asked: AllAsked::default(),
-            in_flight: 0,
             held: 0,
             come_true: FxHashSet::default(),
             proof: Proof::default(),
@@ -167,10 +162,10 @@ impl Plan {
         }
     }
 
-    /// Whether so many pages more may be unread at a time: on trial no more than twice what it was right about, or one that
+    /// Whether so many pages more may be unread at a time: of a guess no more than twice what it was right about, or one that
     /// nothing is read of would never be seen to be wrong.
     pub(super) fn has_credit(&self, ordinal: u64, pages: u64) -> bool {
-        let needs = self.on_trial && self.held > 0 && !self.come_true.contains(&ordinal);
+        let needs = self.is_guess && self.held > 0 && !self.come_true.contains(&ordinal);
         !needs || self.held + pages <= self.proof.credit()
     }
 

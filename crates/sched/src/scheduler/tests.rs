@@ -126,7 +126,7 @@ fn a_neighbour_beyond_the_queue_threshold_is_taken_along_and_never_asked_for_alo
         scheduler.completed(request.id, true, 1);
     }
     assert!(scheduler.next(2, &mut disk).is_empty());
-    assert!(!scheduler.is_out(SOLE) && !scheduler.is_due());
+    assert!(!scheduler.is_due());
     observe(&mut scheduler, &read(0));
     assert!(scheduler.is_due());
     let next = scheduler.next(3, &mut disk);

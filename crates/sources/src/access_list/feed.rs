@@ -142,14 +142,6 @@ impl Source for Feed {
         }
         Outlook::More
     }
-
-    fn rewind(&mut self) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.take_void();
-        list.disclosed = 0;
-        drop(list);
-        self.forget();
-    }
 }
 
 const _: () = assert!(BULK * PAGE == 16 << 20 && PIECE * PAGE == 1 << 20);

@@ -7,7 +7,7 @@
 //! Invariant: before each experiment no page of the file is in memory, which the kernel is asked, and
 //! after all of them the device must have served what was fetched.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use foreread_engine::{Config, Engine, Profile, Session};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, Request, RequestId, Seen, ThreadId,
 };
-use foreread_sources::{Replay, Trace};
+use foreread_sources::Replay;
 use foreread_sys::file::FileFacts;
 use foreread_sys::{cache, device, memory};
 use indicatif::ProgressBar;
@@ -234,7 +234,7 @@ impl Probe for ColdFile {
 
     fn follow(&mut self, pages: &[u64], profile: &Profile, limit: Duration) -> Result<Trial> {
         self.cool()?;
-        let source = Box::new(Replay::new(List::new(pages), HashSet::new()));
+        let source = Box::new(Replay::new(pages.to_vec().into_iter().map(read)));
         let profile = profile.clone();
         let engine = Engine::new(PageCache::new(&self.files), Config::default())
             .with_strand("replay", source)
@@ -271,33 +271,6 @@ impl Probe for ColdFile {
         };
         self.fetched += report.ledger.issued + report.ledger.missed;
         Ok(Trial { count, took })
-    }
-}
-
-/// Pages as an earlier run that read them.
-struct List {
-    pages: Vec<u64>,
-    next: usize,
-}
-
-impl List {
-    fn new(pages: &[u64]) -> Self {
-        Self {
-            pages: pages.to_vec(),
-            next: 0,
-        }
-    }
-}
-
-impl Trace for List {
-    fn next(&mut self) -> Option<Access> {
-        let page = *self.pages.get(self.next)?;
-        self.next += 1;
-        Some(read(page))
-    }
-
-    fn rewind(&mut self) {
-        self.next = 0;
     }
 }
 

@@ -297,8 +297,8 @@ fn endings() -> Vec<Ending> {
             Outcome::Aside,
         ),
         (
-            "lost, its file changed",
-            with(by_own_record(Phase::Lost, 40, 2, bad), |account| {
+            "given up, its file changed",
+            with(by_own_record(Phase::GaveUp, 40, 2, bad), |account| {
                 account
                     .files
                     .push("/data: was modified since it was recorded".into());
