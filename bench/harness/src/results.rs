@@ -277,6 +277,10 @@ pub struct Paper {
     pub masked_pct: f64,
     /// Share of computing in the plain time, where the table has it.
     pub computing: Option<f64>,
+    /// What synchronization adds, in percent, where the table has it.
+    pub synchronization_pct: Option<f64>,
+    /// Time to translate the program, in percent of a run of the result, where the table has it.
+    pub compile_pct: Option<f64>,
 }
 
 impl Summary {
@@ -377,8 +381,8 @@ pub fn paper(case: &str) -> Option<Paper> {
     tables.iter().find_map(|table| row(table, case))
 }
 
-/// The row of `case` in a table of `cases,plain,prefetched,masked,improvement` and, where the paper has it,
-/// `computing`, in seconds and percent; cases of ours that are the same one of the paper's share a row.
+/// The row of `case` in a table of `cases,plain,prefetched,masked,improvement` and, where the paper has them,
+/// `computing,synchronization,compile`, in seconds and percent; cases of ours that are the same one of the paper's share a row.
 fn row(table: &str, case: &str) -> Option<Paper> {
     let line = table.lines().find(|line| {
         let cases = line.split(',').next().unwrap_or_default();
@@ -391,6 +395,8 @@ fn row(table: &str, case: &str) -> Option<Paper> {
         masked_pct,
         improvement_pct,
         computing: rest.first().map(|computing_s| computing_s / plain_s),
+        synchronization_pct: rest.get(1).copied(),
+        compile_pct: rest.get(2).copied(),
     })
 }
 
@@ -553,5 +559,7 @@ pub mod tests {
         assert_eq!(paper("link").unwrap().computing, None);
         assert_eq!(paper("video-bwd-1"), paper("backward-1"));
         assert!((paper("vol-vis-1").unwrap().computing.unwrap() - 0.355).abs() < 0.001);
+        assert_eq!(paper("vol-vis-4").unwrap().synchronization_pct, Some(2.04));
+        assert_eq!(paper("fft-512k").unwrap().compile_pct, Some(0.06));
     }
 }

@@ -84,6 +84,9 @@ pub fn render(results: &Results) -> String {
         out +=
             "\nthe paper's figures; the work chosen, and hot / plain with it; percent of hot\n\n";
         out += &table(&slice_costs(), &slice);
+        out +=
+            "\nadded by synchronization, percent of hot; to translate, percent of a run of cc\n\n";
+        out += &table(&slice_overheads(), &slice);
         out += "\nshortest..longest run; cc / plain pair by pair; the price of recording\n\n";
         out += &table(&spreads("cc"), &slice);
         out +=
@@ -271,6 +274,26 @@ fn slice_times() -> Vec<Column> {
     ]
 }
 
+/// What they cost on the program's own side and to translate, in percent, beside the paper's.
+fn slice_overheads() -> Vec<Column> {
+    vec![
+        CASE,
+        DISK,
+        column("sync", 8, |s| {
+            percent(s.prefetch_thread.map(|thread| thread.synchronization_pct))
+        }),
+        column("paper", 8, |s| {
+            percent(s.paper.and_then(|p| p.synchronization_pct))
+        }),
+        column("compile", 8, |s| {
+            let added = s.build.as_ref().map(|b| b.translated_s - b.plain_s);
+            let run = s.foreread.map(|f| f.median);
+            percent(added.zip(run).map(|(added, run)| added / run * 100.0))
+        }),
+        column("paper", 8, |s| percent(s.paper.and_then(|p| p.compile_pct))),
+    ]
+}
+
 /// The paper's figures for them, how much they compute, and what their prefetch threads cost.
 fn slice_costs() -> Vec<Column> {
     let computing = |s: &Summary| percent(s.hot.map(|hot| hot.median / s.plain.median * 100.0));
@@ -287,9 +310,6 @@ fn slice_costs() -> Vec<Column> {
         column("hot", 7, computing),
         column("paper", 7, |s| {
             percent(s.paper.and_then(|p| Some(p.computing? * 100.0)))
-        }),
-        column("sync", 7, |s| {
-            percent(s.prefetch_thread.map(|thread| thread.synchronization_pct))
         }),
         column("thread", 7, |s| {
             percent(s.prefetch_thread.map(|thread| thread.cpu_pct))

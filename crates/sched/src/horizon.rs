@@ -19,7 +19,8 @@
 //! side by side while the program alone asks for one at a time.
 //!
 //! Of a device that was not calibrated, depth and budget decide how much is asked for, and equation 1 next to nothing: on a disk
-//! with a moving head it is off, because the order is the head's and not the program's; on a solid-state disk at its depth of
+//! with a moving head both are off, because the order is the head's and not the program's (bench/README.md has what they would
+//! come to); on a solid-state disk at its depth of
 //! 128, or 64 where requests take long, it drops entries from a service time of 15 ms on, a hundred times what such disks take.
 
 /// The two thresholds of the pacing rule.
