@@ -4,6 +4,7 @@
  *     generate film MIB FILE            bytes of no pattern
  *     generate volume BRICK FILE        256x256x256 voxels in bricks of BRICK (raycast.c)
  *     generate points LOG2 FILE         2^LOG2 complex numbers, three tones and noise (fft.c)
+ *     generate index MIB FILE           places of an eighth of the pages of a file of so many MiB, in no order (rows.c)
  */
 #include <math.h>
 #include <stdint.h>
@@ -70,6 +71,14 @@ static void points(int log2, FILE *file)
     }
 }
 
+static void places(long mebibytes, FILE *file)
+{
+    for (long n = 0; n < mebibytes * 32; n++) {
+        uint64_t place = (uint64_t)(any() % (mebibytes * 256)) * 4096;
+        fwrite(&place, sizeof place, 1, file);
+    }
+}
+
 int main(int argc, char **argv)
 {
     FILE *file = argc == 4 ? fopen(argv[3], "w") : NULL;
@@ -80,7 +89,9 @@ int main(int argc, char **argv)
         volume(atoi(argv[2]), file);
     else if (file != NULL && strcmp(argv[1], "points") == 0)
         points(atoi(argv[2]), file);
+    else if (file != NULL && strcmp(argv[1], "index") == 0)
+        places(atol(argv[2]), file);
     else
-        fprintf(stderr, "usage: generate film|volume|points SIZE FILE\n");
+        fprintf(stderr, "usage: generate film|volume|points|index SIZE FILE\n");
     return file == NULL || fclose(file) != 0;
 }

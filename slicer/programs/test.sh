@@ -52,4 +52,12 @@ said=$("$build/video" "$data/film")
 check 'the player sees each block' ' 256 blocks'
 said=$("$build/video" -b -s 8192 "$data/film")
 check 'or every other, from the end' ' 128 blocks'
+
+said=$("$build/bricks" -s 64 -n 64 -v 0,0,1 "$data/film")
+check 'straight through, each brick is read once' ' 64 bricks'
+said=$("$build/bricks" -s 64 -n 16 "$data/film")
+check 'obliquely some are not' ' 45 bricks'
+"$build/generate" index 1 "$data/index"
+said=$("$build/rows" "$data/index" "$data/film")
+check 'an index leads to an eighth of the pages' ' 32 rows'
 exit $failed

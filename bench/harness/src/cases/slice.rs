@@ -1,5 +1,5 @@
-//! The programs AASFP was measured with (its Table 1), which `foreread cc` translates, and one that looks at a mapped
-//! file, which the paper left undone.
+//! The programs AASFP was measured with (its Table 1), which `foreread cc` translates, one that looks at a mapped
+//! file, which the paper left undone, and two that read scattered over much.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +22,8 @@ const UNIT: u64 = 4096;
 /// The film's size in MiB, and with `--quick` when it runs backward: there each block costs a disk a turn.
 const FILM_MIB: u64 = 16;
 const QUICK_MIB: u64 = 4;
+/// That of what is read scattered.
+const SCATTERED_MIB: u64 = 512;
 
 /// Direct rendering of a volume of 16 MiB.
 struct VolVis {
@@ -37,6 +39,11 @@ struct Profile;
 /// The Fourier transform of 2^`log2` points, in place.
 struct Fft {
     log2: u32,
+}
+
+/// What is scattered over a file of 512 MiB: bricks along oblique rays, or rows in the order of an index.
+struct Scattered {
+    by_index: bool,
 }
 
 /// A film forward or backward.
@@ -86,6 +93,8 @@ pub fn cases() -> Vec<Case> {
         };
         case(name, about, purpose, Box::new(Video { backward, stride }))
     };
+    let scattered =
+        |name, about, by_index| case(name, about, Purpose::Gain, Box::new(Scattered { by_index }));
     const STRAIGHT: &str = "0,0,1";
     // The paper does not tell its direction; along this one as many bricks are met of either size.
     const OBLIQUE: &str = "17,17,18";
@@ -144,6 +153,22 @@ pub fn cases() -> Vec<Case> {
             Purpose::Gain,
             Box::new(Profile),
         ),
+        Case {
+            disks: &[DiskKind::NetworkSsd, DiskKind::Own],
+            ..scattered(
+                "bricks",
+                "volume of 512 MB obliquely, bricks of 4 KiB",
+                false,
+            )
+        },
+        Case {
+            disks: &[DiskKind::NetworkSsd, DiskKind::Own],
+            ..scattered(
+                "rows",
+                "rows of 4 KiB of a table of 512 MB, by an index",
+                true,
+            )
+        },
     ]
 }
 
@@ -206,6 +231,28 @@ impl Workload for VolVis {
             scratch,
             tools,
         )
+    }
+}
+
+impl Workload for Scattered {
+    fn data_name(&self) -> &'static str {
+        "scattered"
+    }
+
+    fn generate(&self, dir: &Path, _: Size, tools: &Tools) -> Result<()> {
+        generate("film", SCATTERED_MIB, &dir.join("table"), tools)?;
+        generate("index", SCATTERED_MIB, &dir.join("index"), tools)
+    }
+
+    fn job(&self, dir: &Path, scratch: &Path, _: Size, tools: &Tools) -> Result<Job> {
+        let (table, index) = (dir.join("table"), dir.join("index"));
+        if !self.by_index {
+            return job("bricks", &[], &table, scratch, tools);
+        }
+        let index_name = index.to_string_lossy();
+        let mut job = job("rows", &[&index_name], &table, scratch, tools)?;
+        job.files.push(index);
+        Ok(job)
     }
 }
 
