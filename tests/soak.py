@@ -5,8 +5,8 @@
 
 Each round makes files and a program that reads them in a random way, runs it alone, and then several times by `foreread run`:
 cold and hot, undisturbed, and with one trouble: foreread killed, the program killed, the program's store on a full file system,
-a limit on memory, files that change between the runs. Output and exit status must be those of the program alone, and the ledger of
-`--json` must be closed. The first difference ends the soak with the seed that repeats its round.
+a limit on memory, on processor time, on file sizes or on descriptors, files that change between the runs, a file system that is
+unmounted right after the run. Output and exit status must be those of the program alone, and the ledger of `--json` must be closed. The first difference ends the soak with the seed that repeats its round.
 """
 
 import argparse
@@ -125,7 +125,9 @@ class Round:
     def compare(self, what, plain, got):
         assert got[0] == plain[0], f"{what}: status {got[0]}, alone {plain[0]}: {got[2]!r}"
         assert got[1] == plain[1], f"{what}: another output"
-        assert got[2].startswith(plain[2]), f"{what}: standard error: {got[2]!r}"
+        # Its own line comes first where the program replaces foreread.
+        own = [line for line in got[2].splitlines(True) if not line.startswith(b"foreread: ")]
+        assert b"".join(own) == plain[2], f"{what}: standard error: {got[2]!r}"
 
     def undisturbed(self, what):
         plain = self.alone()
@@ -170,10 +172,51 @@ class Round:
             subprocess.run(["umount", place], check=True)
 
     def limited(self):
-        """A limit on the address space of both: the program alone has the same."""
-        shell = ["sh", "-c", 'ulimit -v 1500000 && exec "$@"', "sh"]
+        """A limit that both have, the program alone too: on the address space, the size of files, or open files."""
+        limit = self.rng.choice(["-v 1500000", "-f 1", "-n 16"])
+        shell = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh"]
         plain = self.run([*shell, sys.executable, "program.py"])
-        self.compare("with limited memory", plain, self.run([*shell, *self.prefix()]))
+        self.compare(f"within ulimit {limit}", plain, self.run([*shell, *self.prefix()]))
+
+    def slow(self):
+        """A quota of processor time for both, less than one processor."""
+        group = f"/sys/fs/cgroup/cpu/foreread-soak-{os.getpid()}"
+        try:
+            os.mkdir(group)
+            with open(os.path.join(group, "cpu.cfs_quota_us"), "w") as file:
+                file.write(str(self.rng.choice([20_000, 60_000])))
+        except OSError:
+            return
+        shell = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+        try:
+            plain = self.run([*shell, sys.executable, "program.py"])
+            self.compare("within a quota", plain, self.run([*shell, *self.prefix()]))
+        finally:
+            os.rmdir(group)
+
+    def mounted(self):
+        """The files on a file system that is unmounted as soon as the run has ended, or while a part of it goes on."""
+        place, image = os.path.join(self.folder, "mounted"), os.path.join(self.folder, "image")
+        os.mkdir(place)
+        with open(image, "wb") as file:
+            file.truncate(256 << 20)
+        quietly = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        if subprocess.run(["mkfs.ext4", "-q", image], **quietly).returncode:
+            return
+        for name in self.names:
+            shutil.move(os.path.join(self.folder, name), os.path.join(self.folder, name + ".kept"))
+            os.symlink(os.path.join("mounted", name), os.path.join(self.folder, name))
+        mount = lambda: subprocess.run(["mount", "-o", "loop", image, place], **quietly).returncode
+        if mount():
+            return
+        for name in self.names:
+            shutil.copy(os.path.join(self.folder, name + ".kept"), os.path.join(place, name))
+        plain = self.alone()
+        for run in ["first", "second", "third"]:
+            subprocess.run(["umount", place], check=True)
+            assert mount() == 0, "the file system is not unmounted"
+            self.compare(f"the {run} run on a mount", plain, self.run(self.prefix()))
+        subprocess.run(["umount", place], check=True)
 
     def changed(self):
         """Files of the record that have become shorter, longer, or others."""
@@ -198,7 +241,7 @@ class Round:
             self.undisturbed(f"the {run} run")
         troubles = [lambda: self.killed("foreread"), lambda: self.killed("everything"), self.limited, self.changed]
         if os.geteuid() == 0:
-            troubles.append(self.full)
+            troubles += [self.full, self.slow, self.mounted]
         self.rng.choice(troubles)()
 
 
@@ -219,7 +262,7 @@ def main():
         folder = tempfile.mkdtemp(prefix="soak-", dir=base)
         try:
             Round(random.Random(seed), folder).all()
-        except AssertionError as why:
+        except (AssertionError, subprocess.CalledProcessError) as why:
             sys.exit(f"soak: round {rounds + 1} failed: {why}\nsoak: repeat it by tests/soak.py --seed {seed}; files: {folder}")
         shutil.rmtree(folder)
         rounds += 1
