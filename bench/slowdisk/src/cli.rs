@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::At;
 use crate::selftest::{self, Row};
-use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, state, unmount};
+use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, place, unmount};
 
 /// Columns of a terminal nobody has widened.
 const WIDTH: usize = 80;
@@ -295,7 +295,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         let watch = std::thread::spawn(move || {
             if signals.forever().next().is_some() {
                 // The reads under way fail; whoever made them waits for us.
-                let _ = state::release(&left, true);
+                let _ = place::release(&left, true);
                 std::process::exit(130);
             }
         });

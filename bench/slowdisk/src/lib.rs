@@ -28,6 +28,7 @@ mod block;
 pub mod cli;
 mod error;
 mod fs;
+mod place;
 pub mod selftest;
 mod server;
 mod size;
@@ -46,10 +47,11 @@ use fuser::{Filesystem, MountOption, Session, SessionACL};
 use error::At;
 pub use error::Error;
 use fs::SlowFs;
+pub use place::unmount;
 pub use server::Counters;
 use server::Server;
 pub use size::parse_size;
-pub use state::{Mounted, unmount};
+pub use state::Mounted;
 use tree::TreeFs;
 
 /// Reads by which the way to the server and back is measured: some 0.25 s, so that a moment's load does not decide.
@@ -98,7 +100,7 @@ pub struct SlowDisk {
 /// Makes a slow disk and mounts it. Needs root and FUSE; without loop devices it
 /// comes out as with `file_only`, and [`Mounted::notes`] says so.
 pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
-    let mounted = state::claim(options)?;
+    let mounted = place::claim(options)?;
     let started = Server::start()
         .at("start serving", &options.dir)
         .and_then(|server| {
@@ -110,7 +112,7 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
         Ok(started) => started,
         Err(error) => {
             // The first error is the one to tell.
-            let _ = state::release(&mounted, true);
+            let _ = place::release(&mounted, true);
             return Err(error);
         }
     };
@@ -221,7 +223,7 @@ impl SlowDisk {
 
     /// Takes the disk down. Fails, and leaves it as it is, while programs use it.
     pub fn unmount(mut self) -> Result<(), Error> {
-        state::release(&self.mounted, false)?;
+        place::release(&self.mounted, false)?;
         self.join();
         Ok(())
     }
@@ -250,7 +252,7 @@ impl Drop for SlowDisk {
         if self.session.is_none() {
             return;
         }
-        if let Err(error) = state::release(&self.mounted, true) {
+        if let Err(error) = place::release(&self.mounted, true) {
             eprintln!("foreread slowdisk: {}", error.in_full());
         }
         self.join();

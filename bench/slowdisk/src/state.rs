@@ -1,22 +1,20 @@
-//! Which slow disks there are: one state file each, so that they can be found,
-//! and cleaned up after a server that was killed.
+//! Which slow disks there are: one state file each, so that any process finds them, also after their
+//! server was killed.
 //!
 //! Under `/run/foreread/slowdisk`, a folder per mount point holds `state.json`
 //! and the point where the FUSE file system is mounted. Invariant: what has been
 //! made is in the state file before the next thing is made, and the file goes last.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use foreread_disk::Model;
-use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error};
-use crate::{Counters, Options, block, fs, tree};
+use crate::{Counters, fs, tree};
 
-const STATES: &str = "/run/foreread/slowdisk";
+/// The folder of all state files.
+pub(crate) const STATES: &str = "/run/foreread/slowdisk";
 const STATE: &str = "state.json";
 
 /// A slow disk that is mounted, by this process or another.
@@ -37,7 +35,7 @@ pub struct Mounted {
     pub backing: PathBuf,
     /// The block device, unless there is only the FUSE file.
     pub loop_device: Option<PathBuf>,
-    /// What the way from a program to the server and back takes, ns: answers are
+    /// Duration of the way from a program to the server and back, ns: answers are
     /// sent that much earlier, so that a program sees the model's times.
     pub path_ns: u64,
     /// What could not be had, in plain words.
@@ -46,10 +44,10 @@ pub struct Mounted {
     pub pid: u32,
     /// When that process started, clock ticks since boot: a process id alone may
     /// have been given to another.
-    started: u64,
+    pub(crate) started: u64,
     /// Whether `dir` was made for the disk.
-    made_dir: bool,
-    /// Queue settings that were changed, and what they were.
+    pub(crate) made_dir: bool,
+    /// Queue settings that were changed, with their values before.
     pub(crate) queue: Vec<(PathBuf, String)>,
 }
 
@@ -101,123 +99,6 @@ impl Mounted {
     }
 }
 
-/// Unmounts the slow disk at `dir`, whoever serves it, alive or dead. Fails, and
-/// leaves it as it is, while programs use it.
-pub fn unmount(dir: &Path) -> Result<(), Error> {
-    let mounted = Mounted::find(dir)?;
-    // Nobody can use what nobody serves: do not wait for those who try.
-    release(&mounted, !mounted.is_alive())
-}
-
-/// Makes sure a disk can be made as asked, and takes the place. Cleans up what a
-/// killed server left there.
-pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
-    if !rustix::process::geteuid().is_root() {
-        return Err(Error::NotRoot);
-    }
-    if options.file_only && options.model.spec().file_system {
-        return Err(Error::NoImage {
-            model: options.model,
-        });
-    }
-    let device = Path::new("/dev/fuse");
-    File::options()
-        .read(true)
-        .write(true)
-        .open(device)
-        .map_err(|source| Error::Fuse {
-            path: device.to_owned(),
-            source,
-        })?;
-    let dir = absolute(&options.dir)?;
-    // One at a time: two that come at once must agree on who made the directory.
-    let _alone = alone()?;
-    if let Some(left) = read(&dir)? {
-        if left.is_alive() {
-            return Err(taken(left));
-        }
-        release(&left, true)?;
-    }
-    let made_dir = !dir.exists();
-    std::fs::create_dir_all(&dir).at("make", &dir)?;
-    let mut entries = std::fs::read_dir(&dir).at("list", &dir)?;
-    if entries.next().is_some() {
-        return Err(Error::NotEmpty { dir });
-    }
-    let mut notes = Vec::new();
-    let file_system = options.model.spec().file_system;
-    let file_only = file_system || options.file_only || !block::loops_available();
-    if file_only && !options.file_only && !file_system {
-        notes.push(format!(
-            "no loop devices here (/dev/loop-control is missing): {} holds {} itself, without a \
-             block device and ext4",
-            dir.display(),
-            fs::IMAGE,
-        ));
-    }
-    let folder = folder(&dir);
-    let backing = if file_only {
-        dir.clone()
-    } else {
-        folder.join("fuse")
-    };
-    std::fs::create_dir_all(folder.join("fuse")).at("make", &folder)?;
-    let pid = std::process::id();
-    let mounted = Mounted {
-        dir,
-        model: options.model,
-        size: options.size,
-        stretch: options.stretch,
-        slow_writes: options.slow_writes,
-        backing,
-        loop_device: None,
-        path_ns: 0,
-        notes,
-        pid,
-        started: start_of(pid).unwrap_or(0),
-        made_dir,
-        queue: Vec::new(),
-    };
-    write(&mounted)?;
-    Ok(mounted)
-}
-
-/// Waits until no other process claims a place. The lock ends with the file returned.
-fn alone() -> Result<File, Error> {
-    let path = Path::new(STATES).join("lock");
-    std::fs::create_dir_all(STATES).at("make", Path::new(STATES))?;
-    let file = File::create(&path).at("make", &path)?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).at("lock", &path)?;
-    Ok(file)
-}
-
-fn taken(by: Mounted) -> Error {
-    Error::Taken {
-        dir: by.dir,
-        model: by.model,
-        pid: by.pid,
-    }
-}
-
-/// Undoes whatever of the disk there is, from the top down; ends its server if
-/// that is another process. `lazily`: even while it is used.
-pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
-    if mounted.backing != mounted.dir {
-        block::unmount(&mounted.dir, lazily)?;
-        block::detach(mounted)?;
-    }
-    // Above, nothing is left that uses it; a loop device detaches in its own time.
-    let above_is_gone = mounted.backing != mounted.dir;
-    block::unmount(&mounted.backing, lazily || above_is_gone)?;
-    end_server(mounted);
-    let folder = folder(&mounted.dir);
-    gone(std::fs::remove_dir_all(&folder)).at("remove", &folder)?;
-    if mounted.made_dir {
-        gone(std::fs::remove_dir(&mounted.dir)).at("remove", &mounted.dir)?;
-    }
-    Ok(())
-}
-
 /// Writes the state file anew, whole or not at all.
 pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     let path = folder(&mounted.dir).join(STATE);
@@ -227,7 +108,8 @@ pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     std::fs::rename(&new, &path).at("write", &path)
 }
 
-fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
+/// The disk mounted at `dir`, as its state file describes it; None without such a file.
+pub(crate) fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
     let path = folder(dir).join(STATE);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
@@ -239,24 +121,8 @@ fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
         .at("understand", &path)
 }
 
-/// SIGTERM, and some patience; a server without its file system has nothing to do.
-fn end_server(mounted: &Mounted) {
-    if mounted.pid == std::process::id() || !mounted.is_alive() {
-        return;
-    }
-    let Some(pid) = Pid::from_raw(mounted.pid as i32) else {
-        return;
-    };
-    // It may end by itself first.
-    let _ = rustix::process::kill_process(pid, Signal::TERM);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while mounted.is_alive() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// When a process started, clock ticks since boot; None if it is dead.
-fn start_of(pid: u32) -> Option<u64> {
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command's name, in parentheses, may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -267,7 +133,7 @@ fn start_of(pid: u32) -> Option<u64> {
 
 /// The folder of the disk mounted at `dir`; bytes other than letters and digits
 /// are written in hexadecimal.
-fn folder(dir: &Path) -> PathBuf {
+pub(crate) fn folder(dir: &Path) -> PathBuf {
     let name: String = dir
         .as_os_str()
         .as_encoded_bytes()
@@ -282,7 +148,7 @@ fn folder(dir: &Path) -> PathBuf {
 
 /// `dir` from the root, links resolved as far as it exists. The directory itself
 /// is not asked: a dead server would make that fail.
-fn absolute(dir: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, Error> {
     let plain = std::path::absolute(dir).at("find", dir)?;
     match (plain.parent().map(Path::canonicalize), plain.file_name()) {
         (Some(Ok(parent)), Some(name)) => {
@@ -294,13 +160,6 @@ fn absolute(dir: &Path) -> Result<PathBuf, Error> {
             Ok(resolved)
         }
         _ => Ok(plain),
-    }
-}
-
-fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 
