@@ -1,6 +1,8 @@
 //! When the callback may be called: by one thread at a time, and seldom if it has nothing to say.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::lock::lock;
 
 /// Unlisted reads between two calls, at most.
 const SELDOM: u32 = 1024;
@@ -25,7 +27,7 @@ pub(crate) struct Turn<'a>(&'a Ask);
 impl Ask {
     /// Take the turn, if it is free and due.
     pub(crate) fn turn(&self) -> Option<Turn<'_>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if state.calling {
             return None;
         }
@@ -39,7 +41,7 @@ impl Ask {
 
     /// The list was added to: whoever adds is worth asking.
     pub(crate) fn supplied(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         state.wait = 0;
         state.gap = 0;
     }
@@ -48,7 +50,7 @@ impl Ask {
 impl Turn<'_> {
     /// The callback has supplied nothing: let 1, 2, 4 … unlisted reads go by until the next call, that read included.
     pub(crate) fn in_vain(&self) {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0.0);
         let gap = state.gap.max(1);
         state.wait = gap - 1;
         state.gap = (gap * 2).min(SELDOM);
@@ -57,7 +59,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0.0);
         state.calling = false;
     }
 }

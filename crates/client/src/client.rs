@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use foreread_plan::{Advice, Extent, FileId};
@@ -17,8 +17,9 @@ use foreread_sys::thread::{self, Birth};
 
 use crate::check::Difference;
 use crate::files::Found;
-use crate::inner::{Inner, lock};
-use crate::{Error, Flags, Options, Report, Stats, stream};
+use crate::inner::Inner;
+use crate::lock::lock;
+use crate::{Error, Flags, Options, Report, Stats};
 
 /// Entries added while the list is locked: a reading thread may wait for it.
 const AT_ONCE: usize = 1024;
@@ -37,11 +38,12 @@ pub struct Missed {
     pub ran_out: bool,
 }
 
-pub(crate) type Callback = Arc<dyn Fn(&Client, Missed) + Send + Sync>;
+type Callback = Arc<dyn Fn(&Client, Missed) + Send + Sync>;
 
 /// A program's side of a session: all calls from any thread.
 pub struct Client {
     birth: Birth,
+    callback: RwLock<Option<Callback>>,
     /// `None` only while the client is dropped.
     inner: Option<Arc<Inner>>,
 }
@@ -54,6 +56,7 @@ impl Client {
     pub fn new(options: Options) -> Result<Self, Error> {
         Ok(Self {
             birth: Birth::new().map_err(Error::Threads)?,
+            callback: RwLock::default(),
             inner: Some(Arc::new(Inner::new(options)?)),
         })
     }
@@ -135,8 +138,8 @@ impl Client {
     /// anything, [`Client::request`] above all. It runs once at a time: reads on other threads go on
     /// meanwhile. One that supplies nothing is asked again only after 1, 2, 4 … 1024 unlisted reads.
     pub fn on_miss(&self, callback: impl Fn(&Client, Missed) + Send + Sync + 'static) {
-        if let Ok(inner) = self.inner() {
-            let mut place = inner
+        if self.inner().is_ok() {
+            let mut place = self
                 .callback
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +225,9 @@ impl Client {
         let shared = Arc::clone(inner);
         // It ends when the client does, and need not be waited for: what the iterator waits for may never come.
         thread::spawn_beside("foreread-list", move || {
-            stream::run(&shared, stream, entries);
+            shared
+                .streaming
+                .run(stream, &shared.list, entries, || shared.wake());
         })
         .map_err(Error::Threads)?;
         Ok(())
@@ -319,7 +324,7 @@ impl Client {
 
     /// Ask the program for more, if there is a callback and it is its turn.
     fn ask(&self, inner: &Inner, requested: (FileId, u64), matched: Match) {
-        let callback = inner
+        let callback = self
             .callback
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -413,6 +418,7 @@ impl Drop for Client {
         if !self.birth.is_here() {
             // Its threads are not here, and what they had locked stays locked.
             std::mem::forget(self.inner.take());
+            std::mem::forget(std::mem::take(&mut self.callback));
         }
     }
 }

@@ -18,7 +18,7 @@ use foreread_sys::file::FileFacts;
 use rustix::fs::OFlags;
 
 use crate::Error;
-use crate::inner::lock;
+use crate::lock::lock;
 use crate::threads::{Addition, Facts, Threads};
 
 /// Files kept open at a time; more are opened by name when they are fetched from. Well below the

@@ -8,7 +8,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use foreread_engine::{Config, Ledger, Session};
@@ -19,8 +19,8 @@ use foreread_sys::{environment, memory};
 
 use crate::ask::Ask;
 use crate::check::Check;
-use crate::client::Callback;
 use crate::files::{self, Files, Found};
+use crate::lock::lock;
 use crate::stream::Streaming;
 use crate::threads::{Begun, Threads};
 use crate::{Error, Options, Stats};
@@ -43,7 +43,6 @@ const CHECK: &str = "FOREREAD_CHECK";
 pub(crate) struct Inner {
     pub(crate) list: Arc<Mutex<AccessList>>,
     pub(crate) files: Mutex<Files>,
-    pub(crate) callback: RwLock<Option<Callback>>,
     pub(crate) ask: Ask,
     pub(crate) asked: AtomicU64,
     pub(crate) streaming: Streaming,
@@ -90,7 +89,6 @@ impl Inner {
             capacity,
             budget,
             files: Mutex::new(Files::new(options.keep_open)),
-            callback: RwLock::default(),
             ask: Ask::default(),
             asked: AtomicU64::new(0),
             streaming: Streaming::default(),
@@ -246,9 +244,4 @@ impl Inner {
         }
         lock(&self.teller).session.take()
     }
-}
-
-/// A lock whose holder panicked guards data that is still whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,6 +39,7 @@ mod error;
 mod files;
 mod flags;
 mod inner;
+mod lock;
 mod options;
 mod prefetch;
 mod report;

@@ -1,22 +1,22 @@
 //! Lists drawn from an iterator: any number of entries in bounded memory.
 //!
 //! The iterator runs on a thread of its own, ahead of the program by at most the list's capacity. It may do
-//! what it likes, read files as well: the thread shares the program's descriptors.
+//! anything, read files as well: the thread shares the program's descriptors.
 //!
-//! Invariant: a thread adds to the list only while its stream is the current one, which is looked at
-//! and changed under the list's lock.
+//! Invariant: a thread adds to the list only while its stream is the current one. The number of the current stream is
+//! read and changed under the list's lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use foreread_sources::{AccessList, Entry};
 
-use crate::inner::{Inner, lock};
+use crate::lock::lock;
 
 /// Entries added at a time.
 const BATCH: usize = 1024;
-/// What an iterator yields is added after this long, however little it is.
+/// Longest time from an entry's yield to its addition.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Which stream is the current one, and whether it waits.
@@ -47,51 +47,54 @@ impl Streaming {
     fn is_current(&self, stream: u64) -> bool {
         self.current.load(Ordering::Relaxed) == stream
     }
+
+    /// The thread: draw and add until the iterator or the stream ends. `wake` is called after each addition.
+    pub(crate) fn run(
+        &self,
+        stream: u64,
+        list: &Mutex<AccessList>,
+        mut entries: impl Iterator<Item = Entry>,
+        wake: impl Fn(),
+    ) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            batch.clear();
+            let since = Instant::now();
+            let mut ended = false;
+            while !ended && batch.len() < BATCH && since.elapsed() < PATIENCE {
+                match entries.next() {
+                    Some(entry) => batch.push(entry),
+                    None => ended = true,
+                }
+            }
+            let mut list = lock(list);
+            let mut added = 0;
+            loop {
+                if !self.is_current(stream) {
+                    return;
+                }
+                added += list.append(&batch[added..]);
+                if added == batch.len() {
+                    break;
+                }
+                self.waits.store(true, Ordering::Relaxed);
+                list = self
+                    .room
+                    .wait_while(list, |list| self.is_current(stream) && !half_empty(list))
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            if ended {
+                list.done();
+            }
+            drop(list);
+            wake();
+            if ended {
+                return;
+            }
+        }
+    }
 }
 
 fn half_empty(list: &AccessList) -> bool {
     list.room() >= list.capacity().div_ceil(2)
-}
-
-/// The thread: draw and add until the iterator or the stream ends.
-pub(crate) fn run(inner: &Arc<Inner>, stream: u64, mut entries: impl Iterator<Item = Entry>) {
-    let mut batch = Vec::with_capacity(BATCH);
-    loop {
-        batch.clear();
-        let since = Instant::now();
-        let mut ended = false;
-        while !ended && batch.len() < BATCH && since.elapsed() < PATIENCE {
-            match entries.next() {
-                Some(entry) => batch.push(entry),
-                None => ended = true,
-            }
-        }
-        let streaming = &inner.streaming;
-        let mut list = lock(&inner.list);
-        let mut added = 0;
-        loop {
-            if !streaming.is_current(stream) {
-                return;
-            }
-            added += list.append(&batch[added..]);
-            if added == batch.len() {
-                break;
-            }
-            streaming.waits.store(true, Ordering::Relaxed);
-            list = streaming
-                .room
-                .wait_while(list, |list| {
-                    streaming.is_current(stream) && !half_empty(list)
-                })
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        if ended {
-            list.done();
-        }
-        drop(list);
-        inner.wake();
-        if ended {
-            return;
-        }
-    }
 }
