@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 use foreread_plan::FileId;
 
 use crate::fields::{Fields, extent};
+use crate::lines::Lines;
 use crate::problem::{Fault, quoted};
-use crate::trace::Lines;
 use crate::{Access, Names, Operation, Who};
 
 /// What comes before the name of a file.

@@ -9,8 +9,8 @@ use std::path::Path;
 use foreread_plan::{Extent, FileId};
 
 use crate::fields::{Field, Fields, extent};
+use crate::lines::Lines;
 use crate::problem::{Fault, quoted};
-use crate::trace::Lines;
 use crate::{Access, Names, Operation, Who};
 
 const MICROSECOND: u64 = 1000;

@@ -20,6 +20,7 @@ mod dxt;
 mod fields;
 mod fio;
 mod input;
+mod lines;
 mod names;
 mod problem;
 mod record;

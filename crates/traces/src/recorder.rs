@@ -19,8 +19,8 @@ use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
 
 use crate::fields::{Field, Fields, extent};
+use crate::lines::Lines;
 use crate::problem::Fault;
-use crate::trace::Lines;
 use crate::{Access, Names, Operation, Who};
 
 /// Whether this is a line that only recorder2text prints.

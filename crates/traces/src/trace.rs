@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::darshan::Darshan;
 use crate::input::{self, Content, LineReader};
-use crate::problem::{Fault, Place, Problems, Then, TraceError, quoted};
+use crate::lines::Lines;
+use crate::problem::{Place, Problems, Then, TraceError, quoted};
 use crate::record::Record;
 use crate::{Access, Names, dxt, fio, recorder, strace};
 
@@ -117,28 +118,6 @@ impl Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.title())
-    }
-}
-
-/// A decoder of a format whose records are lines.
-pub(crate) trait Lines {
-    /// Takes a line of `raw` bytes, and adds the accesses that it completes.
-    fn line(
-        &mut self,
-        line: &str,
-        raw: u32,
-        names: &mut Names,
-        out: &mut VecDeque<Access>,
-    ) -> Result<(), Fault>;
-
-    /// Takes the end of the trace: a fault where something that was announced is missing.
-    fn end(&mut self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    /// What of the trace was understood and is left out all the same, in sentences, once the trace has ended.
-    fn left_out(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -20,8 +20,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::lines::Lines;
 use crate::problem::{Fault, quoted};
-use crate::trace::Lines;
 use crate::{Access, Names, Who, WhoId};
 use calls::Doing;
 use descriptors::Table;
