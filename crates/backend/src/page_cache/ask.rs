@@ -11,10 +11,10 @@ use std::thread::Thread;
 use foreread_plan::FileId;
 use foreread_sys::processor::Aside;
 
+use super::context::Context;
 use super::file::Opened;
 use super::files::Files;
 use super::held::STAY;
-use super::lanes::Common;
 use crate::{Answer, Change, Event, Question, Standing};
 
 /// The state of the thread.
@@ -32,14 +32,14 @@ pub(super) struct Asker {
 
 impl Asker {
     /// One started by whoever takes its events.
-    pub(super) fn new(common: &Common) -> Self {
+    pub(super) fn new(context: &Context) -> Self {
         Self {
-            files: common.files.clone(),
-            events: common.event.clone(),
+            files: context.files.clone(),
+            events: context.event.clone(),
             taker: std::thread::current(),
             last: None,
             met: HashSet::new(),
-            aside: common.aside.clone(),
+            aside: context.aside.clone(),
         }
     }
 

@@ -16,6 +16,10 @@ use foreread_sys::{cache, file, latency};
 use super::files::Known;
 use crate::{Change, Event, Placed, Standing};
 
+/// A hint that no kernel cuts, in bytes, whatever its device. A file that is not longer is a small one: where each operation has its
+/// price, a longer one gains little by sharing it.
+pub(super) const SMALL_HINT: u64 = 128 << 10;
+
 /// An open file: how to hint about it, and how to see what came of that.
 pub(crate) struct Opened {
     fd: Arc<OwnedFd>,

@@ -3,19 +3,16 @@
 //! Invariant: a descriptor that is kept belongs to the table of the thread that kept it, and is
 //! only used and closed by threads that share that table.
 //!
-//! Data flow: whoever owns the session adds and removes; workers look files up when they open them.
+//! Data flow: the session's owner adds and removes files by its [`Register`](super::Register); workers look files up when they
+//! open them.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use foreread_plan::{Advice, FileId, FileMeta};
-use foreread_sys::file;
-
-use super::lanes::Started;
+use foreread_plan::{FileId, FileMeta};
 
 /// Files as an earlier run found them.
 pub trait Recorded: fmt::Debug + Send + Sync {
@@ -48,7 +45,8 @@ pub(crate) struct Files {
     recorded: Arc<dyn Recorded>,
     /// Those that were added since.
     added: Arc<RwLock<BTreeMap<FileId, Known>>>,
-    exact: bool,
+    /// Whether nothing but the very files is opened, by paths without links.
+    pub(super) exact: bool,
 }
 
 impl Files {
@@ -85,7 +83,7 @@ impl Files {
         place.unwrap_or_default()
     }
 
-    /// What `work` makes of a file, and of whether its device number was looked up just now.
+    /// The result of `work` on a file; its second argument says whether the device number was looked up just now.
     pub(crate) fn with<T>(
         &self,
         file: FileId,
@@ -115,56 +113,14 @@ impl Files {
     }
 
     /// Adds a file; whether there was one of its number.
-    fn insert(&self, file: FileId, known: Known) -> bool {
+    pub(super) fn insert(&self, file: FileId, known: Known) -> bool {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.insert(file, known).is_some()
     }
 
-    fn remove(&self, file: FileId) {
+    /// Forgets a file that was added.
+    pub(super) fn remove(&self, file: FileId) {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.remove(&file);
-    }
-}
-
-/// Adds files to a running backend. To be used on threads that share a table of descriptors with
-/// it, and dropped before it.
-#[derive(Debug)]
-pub struct Register {
-    pub(super) files: Files,
-    pub(super) started: Started,
-}
-
-impl Register {
-    /// Add a file by the name it can be opened by now; `path` is its name for good. With `keep` it
-    /// stays open until it is removed, so that renaming or deleting it changes nothing.
-    ///
-    /// # Errors
-    /// What opening says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
-    pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
-        let (fd, facts) = file::open_regular(now)?;
-        let known = Known {
-            meta: FileMeta {
-                path: path.to_owned(),
-                dev: facts.dev,
-                ino: facts.ino,
-                size: facts.size,
-                mtime_ns: facts.mtime_ns,
-                written: false,
-                advice: Advice::Normal,
-                directory: false,
-            },
-            live: true,
-            kept: keep.then(|| Arc::new(fd)),
-            exact: self.files.exact,
-        };
-        self.files.insert(file, known);
-        Ok(())
-    }
-
-    /// Forget a file, and close it.
-    pub fn remove(&self, file: FileId) {
-        self.files.remove(file);
-        // A worker that is not started by now has not opened it, and does not find it any more.
-        self.started.forget(file);
     }
 }

@@ -7,21 +7,18 @@
 //! Data flow: [`PageCache`](super::PageCache) → a lane's channel → [`Worker`] or [`Asker`].
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_plan::{FileId, Kind, Request};
-use foreread_sys::processor::Aside;
+use foreread_plan::{FileId, Kind};
 
 use super::ask::Asker;
-use super::devices::Devices;
-use super::files::Files;
+use super::context::Context;
 use super::names::{self, Lookers, Name};
-use super::worker::Worker;
-use crate::{Event, Question};
+use super::worker::{Job, Worker};
+use crate::Question;
 
 /// Threads that give hints, for each device. Mostly they wait for it to open a file, so there are more than
 /// processors, and few enough to stay out of the program's way: 3,000 hints took two threads 36 ms of processor time,
@@ -37,24 +34,6 @@ pub(super) const REGION: u64 = 256;
 /// How long the end of a backend waits for its threads, at most: within the 50 ms in which a run's end is not to be
 /// noticed.
 const PARTING: Duration = Duration::from_millis(20);
-
-/// What a worker is told.
-pub(super) enum Job {
-    Prepare(FileId),
-    Fetch(Request),
-    /// Of small files that are kin, as many as there are.
-    Together(Vec<Request>),
-    Discard(FileId, Range<u64>),
-    Forget(FileId),
-}
-
-/// What threads have in common.
-pub(super) struct Common {
-    pub(super) files: Files,
-    pub(super) devices: Devices,
-    pub(super) event: Sender<Event>,
-    pub(super) aside: Aside,
-}
 
 /// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.
 #[derive(Clone, Debug, Default)]
@@ -168,15 +147,15 @@ impl Lanes {
     }
 
     /// Give the worker who has this page of a file a job.
-    pub(super) fn tell(&mut self, common: &Common, file: FileId, page: u64, job: Job) {
-        let (dev, ino) = common.files.place(file);
+    pub(super) fn tell(&mut self, context: &Context, file: FileId, page: u64, job: Job) {
+        let (dev, ino) = context.files.place(file);
         let (number, crew) = self.crew(dev);
         // Small files that are kin have one worker.
         let kin = names::block(ino).unwrap_or(u64::from(file.0));
         let n = (kin.wrapping_add(page / REGION) % WORKERS as u64) as usize;
         let name = format!("foreread-hint-{}", number * WORKERS + n);
         let lane = &mut crew.workers[n];
-        let new = matches!(lane.state, State::Unstarted(_)).then(|| Worker::new(common));
+        let new = matches!(lane.state, State::Unstarted(_)).then(|| Worker::new(context));
         let work = move |inbox| {
             if let Some(worker) = new {
                 worker.run(&inbox);
@@ -189,25 +168,25 @@ impl Lanes {
     }
 
     /// Have names looked up.
-    pub(super) fn look(&mut self, common: &Common, names: &[(FileId, Kind)]) {
+    pub(super) fn look(&mut self, context: &Context, names: &[(FileId, Kind)]) {
         let mut by_crew: HashMap<usize, Vec<Name>> = HashMap::new();
         for &(file, kind) in names {
-            let (dev, ino) = common.files.place(file);
+            let (dev, ino) = context.files.place(file);
             let (number, _) = self.crew(dev);
             let name = Name { file, kind, ino };
             by_crew.entry(number).or_default().push(name);
         }
         for (number, names) in by_crew {
             let name = format!("foreread-look-{number}");
-            self.crews[number].lookers.add(common, names, &name);
+            self.crews[number].lookers.add(context, names, &name);
         }
     }
 
     /// Ask.
-    pub(super) fn ask(&mut self, common: &Common, question: Question) {
-        let (number, crew) = self.crew(common.files.place(question.file).0);
+    pub(super) fn ask(&mut self, context: &Context, question: Question) {
+        let (number, crew) = self.crew(context.files.place(question.file).0);
         let lane = &mut crew.asker;
-        let new = matches!(lane.state, State::Unstarted(_)).then(|| Asker::new(common));
+        let new = matches!(lane.state, State::Unstarted(_)).then(|| Asker::new(context));
         let work = move |inbox| {
             if let Some(asker) = new {
                 asker.run(&inbox);

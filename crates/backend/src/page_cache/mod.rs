@@ -12,6 +12,7 @@
 //! `look` → [`names`]: look names up → the same.
 
 mod ask;
+mod context;
 mod devices;
 pub(crate) mod file;
 pub(crate) mod files;
@@ -20,6 +21,7 @@ mod joined;
 mod lanes;
 mod looks;
 mod names;
+mod register;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -31,18 +33,18 @@ use foreread_plan::{FileId, FileMeta, Kin, Kind, Request};
 use foreread_sys::processor::Aside;
 
 use crate::{Backend, DeviceFacts, Event, Question};
+use context::Context;
 use devices::Devices;
+use file::SMALL_HINT;
 use files::Files;
-pub use files::{Recorded, Register};
-use lanes::{Common, Job, Lanes, REGION};
-
-/// A hint that no kernel cuts, in bytes, whatever its device. A file that is not longer is a small one: where each operation has its
-/// price, a longer one gains little by sharing it.
-const SMALL_HINT: u64 = 128 << 10;
+pub use files::Recorded;
+use lanes::{Lanes, REGION};
+pub use register::Register;
+use worker::Job;
 
 /// The page-cache backend.
 pub struct PageCache {
-    common: Common,
+    context: Context,
     lanes: Lanes,
     events: Receiver<Event>,
 }
@@ -58,7 +60,7 @@ impl PageCache {
     pub fn of(files: Arc<dyn Recorded>) -> Self {
         let (event, events) = channel();
         Self {
-            common: Common {
+            context: Context {
                 files: Files::recorded(files),
                 devices: Devices::default(),
                 event,
@@ -74,53 +76,53 @@ impl PageCache {
     /// To be called before there are threads.
     #[must_use]
     pub fn exactly(mut self) -> Self {
-        self.common.files.exactly();
+        self.context.files.exactly();
         self
     }
 
     /// What adds and removes files while the backend runs.
     pub fn register(&self) -> Register {
         Register {
-            files: self.common.files.clone(),
+            files: self.context.files.clone(),
             started: self.lanes.started(),
         }
     }
 
     /// The files it knows of, for who fetches them in another way, and how such threads keep out of the program's way.
     pub(crate) fn shared(&self) -> (Files, Aside) {
-        (self.common.files.clone(), self.common.aside.clone())
+        (self.context.files.clone(), self.context.aside.clone())
     }
 
     /// What is known of devices.
     pub(crate) fn devices(&self) -> &Devices {
-        &self.common.devices
+        &self.context.devices
     }
 
     fn tell(&mut self, file: FileId, page: u64, job: Job) {
-        self.lanes.tell(&self.common, file, page, job);
+        self.lanes.tell(&self.context, file, page, job);
     }
 }
 
 impl Backend for PageCache {
     fn add(&mut self, file: FileId, meta: FileMeta) {
-        if self.common.files.add(file, meta) {
+        if self.context.files.add(file, meta) {
             // What was found out of the file before is told again.
             self.lanes.started().forget(file);
         }
     }
 
     fn device(&mut self, file: FileId) -> Option<u64> {
-        let devices = &self.common.devices;
+        let devices = &self.context.devices;
         let device = |meta: &FileMeta, live| match live {
             // Mounted since, perhaps.
             true if devices.has_mounted(meta.dev) => Some(meta.dev),
             _ => devices.under(&meta.path),
         };
-        self.common.files.with(file, device)?
+        self.context.files.with(file, device)?
     }
 
     fn block(&mut self, file: FileId) -> Option<u64> {
-        names::block(self.common.files.place(file).1)
+        names::block(self.context.files.place(file).1)
     }
 
     fn kin(&mut self, file: FileId) -> Option<Kin> {
@@ -129,11 +131,11 @@ impl Backend for PageCache {
             Kin::new((names::block(meta.ino)? as u32).wrapping_add(1))
                 .filter(|_| meta.size <= SMALL_HINT)
         };
-        self.common.files.with(file, kin)?
+        self.context.files.with(file, kin)?
     }
 
     fn facts(&mut self, device: u64) -> DeviceFacts {
-        let devices = &self.common.devices;
+        let devices = &self.context.devices;
         DeviceFacts {
             name: devices.of(device).name.clone(),
             positions: devices.positions(device),
@@ -141,7 +143,7 @@ impl Backend for PageCache {
     }
 
     fn assume(&mut self, device: u64, positions: bool) {
-        self.common.devices.assume(device, positions);
+        self.context.devices.assume(device, positions);
     }
 
     fn prepare(&mut self, file: FileId) {
@@ -153,11 +155,11 @@ impl Backend for PageCache {
     }
 
     fn submit_together(&mut self, mut requests: Vec<Request>) {
-        let files = &self.common.files;
+        let files = &self.context.files;
         let Some(first) = requests.first().map(|request| request.file) else {
             return;
         };
-        if self.common.devices.positions(files.place(first).0) == Some(false) {
+        if self.context.devices.positions(files.place(first).0) == Some(false) {
             // As they probably lie there.
             requests.sort_by_key(|request| (files.place(request.file).1, request.pages.start));
         }
@@ -165,16 +167,16 @@ impl Backend for PageCache {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
-        self.common.aside.keep();
+        self.context.aside.keep();
         events.extend(self.events.try_iter());
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
-        self.lanes.look(&self.common, names);
+        self.lanes.look(&self.context, names);
     }
 
     fn ask(&mut self, question: Question) {
-        self.lanes.ask(&self.common, question);
+        self.lanes.ask(&self.context, question);
     }
 
     fn discard(&mut self, file: FileId, pages: Range<u64>) {

@@ -17,9 +17,9 @@ use foreread_plan::{FileId, Kind};
 use foreread_sys::name::Place;
 use foreread_sys::processor::Aside;
 
+use super::context::Context;
 use super::devices::Devices;
 use super::files::Files;
-use super::lanes::Common;
 use crate::{Event, Outcome};
 
 /// Threads for each device. To look up 10,000 files on a network SSD in the order of their inodes took one thread 0.24 s, four
@@ -88,7 +88,7 @@ impl Shared {
 
 impl Lookers {
     /// Look these up, too.
-    pub(super) fn add(&mut self, common: &Common, mut names: Vec<Name>, title: &str) {
+    pub(super) fn add(&mut self, context: &Context, mut names: Vec<Name>, title: &str) {
         names.sort_by_key(|name| name.ino);
         let mut queue = self.shared.lock();
         queue.names.extend(names);
@@ -99,19 +99,19 @@ impl Lookers {
         }
         let busy = self.threads.len() - idle.min(self.threads.len());
         if !self.failed && self.threads.len() < LOOKERS && idle == 0 && waiting > busy * BACKLOG {
-            self.start(common, title, (waiting - busy * BACKLOG).div_ceil(BACKLOG));
+            self.start(context, title, (waiting - busy * BACKLOG).div_ceil(BACKLOG));
         }
     }
 
-    fn start(&mut self, common: &Common, title: &str, more: usize) {
+    fn start(&mut self, context: &Context, title: &str, more: usize) {
         for _ in 0..more.min(LOOKERS - self.threads.len()) {
             let looker = Looker {
                 shared: Arc::clone(&self.shared),
-                files: common.files.clone(),
-                devices: common.devices.clone(),
-                events: common.event.clone(),
+                files: context.files.clone(),
+                devices: context.devices.clone(),
+                events: context.event.clone(),
                 taker: std::thread::current(),
-                aside: common.aside.clone(),
+                aside: context.aside.clone(),
             };
             match foreread_sys::thread::builder(title).spawn(move || looker.run()) {
                 Ok(thread) => self.threads.push(thread),

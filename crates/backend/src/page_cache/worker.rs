@@ -14,12 +14,12 @@ use foreread_plan::{FileId, Request, RequestId};
 use foreread_sys::file::FileFacts;
 use foreread_sys::processor::Aside;
 
+use super::context::Context;
 use super::devices::Devices;
-use super::file::{Opened, changed};
+use super::file::{Opened, SMALL_HINT, changed};
 use super::files::Files;
 use super::held::Held;
 use super::joined::Joined;
-use super::lanes::{Common, Job};
 use super::looks::Looks;
 use crate::{Event, MOVING_HEAD};
 
@@ -31,6 +31,16 @@ const REOPENED: Duration = Duration::from_millis(1);
 /// How long pages may take before the hint is thought lost and given once more: longer than 128 requests of a disk
 /// with a moving head, of 8 ms each.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A job of a worker.
+pub(super) enum Job {
+    Prepare(FileId),
+    Fetch(Request),
+    /// Of small files that are kin, as many as there are.
+    Together(Vec<Request>),
+    Discard(FileId, Range<u64>),
+    Forget(FileId),
+}
 
 /// A request on its way.
 struct Flight {
@@ -47,10 +57,10 @@ struct Flight {
 /// One worker's state.
 pub(super) struct Worker {
     files: Files,
-    pub(super) events: Sender<Event>,
+    events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    pub(super) held: Held,
+    held: Held,
     reported: HashSet<FileId>,
     /// Files that could not be opened, which was reported.
     gone: HashSet<FileId>,
@@ -61,7 +71,7 @@ pub(super) struct Worker {
     /// Finds that out.
     prover: Option<JoinHandle<()>>,
     devices: Devices,
-    pub(super) together: Joined,
+    together: Joined,
     flights: VecDeque<Flight>,
     looks: Looks,
     aside: Aside,
@@ -69,10 +79,10 @@ pub(super) struct Worker {
 
 impl Worker {
     /// A worker started by whoever takes its events.
-    pub(super) fn new(common: &Common) -> Self {
+    pub(super) fn new(context: &Context) -> Self {
         Self {
-            files: common.files.clone(),
-            events: common.event.clone(),
+            files: context.files.clone(),
+            events: context.event.clone(),
             taker: std::thread::current(),
             held: Held::default(),
             reported: HashSet::new(),
@@ -80,11 +90,11 @@ impl Worker {
             refused: HashSet::new(),
             unreported: Vec::new(),
             prover: None,
-            devices: common.devices.clone(),
+            devices: context.devices.clone(),
             together: Joined::default(),
             flights: VecDeque::new(),
             looks: Looks::new(Instant::now()),
-            aside: common.aside.clone(),
+            aside: context.aside.clone(),
         }
     }
 
@@ -274,7 +284,7 @@ impl Worker {
     }
 
     /// See to the answer to a request whose missing parts these were.
-    pub(super) fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
+    fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
         let place = self.held.get(request.file).map(|opened| opened.place);
         let Some(place) = place.filter(|_| !parts.is_empty()) else {
             self.done(request.id, !parts.is_empty(), parts.is_empty());
@@ -294,6 +304,28 @@ impl Worker {
         });
     }
 
+    /// Fetch what is missing of these, which are of small files.
+    fn fetch_together(&mut self, requests: &[Request]) {
+        let missing: Vec<_> = requests
+            .iter()
+            .map(|request| {
+                self.held.requested(request.file, Instant::now());
+                let events = self.events.clone();
+                let opened = self.open_for(request)?;
+                Some(opened.announce_missing(request, &events))
+            })
+            .map(Option::unwrap_or_default)
+            .collect();
+        let joined = self.together.hint(&self.held, requests, &missing);
+        for (request, mut parts) in requests.iter().zip(missing) {
+            if !joined && let Some(opened) = self.held.get(request.file) {
+                parts.retain(|part| opened.hint(part, SMALL_HINT).is_ok());
+            }
+            self.watch(request, parts);
+            self.held.settle(request.file);
+        }
+    }
+
     /// Hint about what is missing of a request; the parts hinted about.
     fn issue(&mut self, request: &Request) -> Option<Vec<Range<u64>>> {
         let dev = self.open_for(request)?.place.0;
@@ -303,7 +335,7 @@ impl Worker {
     }
 
     /// The file of a request, open, if what is read of it stays in memory.
-    pub(super) fn open_for(&mut self, request: &Request) -> Option<&mut Opened> {
+    fn open_for(&mut self, request: &Request) -> Option<&mut Opened> {
         let was_open = self.held.has(request.file);
         if !self.ready(request.file) {
             return None;

@@ -1,0 +1,54 @@
+//! The register of a running backend: files come and go, and the workers that have them open learn of it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use foreread_plan::{Advice, FileId, FileMeta};
+use foreread_sys::file;
+
+use super::files::{Files, Known};
+use super::lanes::Started;
+
+/// Adds files to a running backend. To be used on threads that share a table of descriptors with
+/// it, and dropped before it.
+#[derive(Debug)]
+pub struct Register {
+    pub(super) files: Files,
+    pub(super) started: Started,
+}
+
+impl Register {
+    /// Add a file by the name it can be opened by now; `path` is its name for good. With `keep` it
+    /// stays open until it is removed, so that renaming or deleting it changes nothing.
+    ///
+    /// # Errors
+    /// What opening says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+    pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
+        let (fd, facts) = file::open_regular(now)?;
+        let known = Known {
+            meta: FileMeta {
+                path: path.to_owned(),
+                dev: facts.dev,
+                ino: facts.ino,
+                size: facts.size,
+                mtime_ns: facts.mtime_ns,
+                written: false,
+                advice: Advice::Normal,
+                directory: false,
+            },
+            live: true,
+            kept: keep.then(|| Arc::new(fd)),
+            exact: self.files.exact,
+        };
+        self.files.insert(file, known);
+        Ok(())
+    }
+
+    /// Forget a file, and close it.
+    pub fn remove(&self, file: FileId) {
+        self.files.remove(file);
+        // A worker that is not started by now has not opened it, and does not find it any more.
+        self.started.forget(file);
+    }
+}
