@@ -1,26 +1,20 @@
-//! What became of predictions and of bytes, for each program and for all.
+//! The accounts of predictions and of fetched bytes, for each program and for all.
 //!
-//! Invariant: at most [`PROGRAMS`] programs are kept; those with the least to tell go first, and stay in the sum of all.
-
-use std::sync::Arc;
+//! Invariant: at most [`PROGRAMS`] programs are kept; those with the fewest bytes issued go first. The sum of all keeps them.
 
 use foreread_engine::Ledger;
 use rustc_hash::FxHashMap;
 
+use crate::programs::{Key, PROGRAMS};
 use crate::proofs::{Proof, Proofs};
 use crate::{Bytes, Lead, Predictions, Program};
 
-/// Programs kept, each of one user: a desktop runs some hundred.
-pub(crate) const PROGRAMS: usize = 256;
 /// Steps of the distribution of leads for each doubling, and all of them: from 1 ns to 18 minutes, each 19 % longer. No time at all
 /// is in the first.
 const STEPS: u32 = 4;
 const BUCKETS: usize = 40 * STEPS as usize;
 
-/// The program that a process tree began with, and whose it is.
-pub(crate) type Key = (Arc<str>, u32);
-
-/// Times from predictions to what they foretold, as a distribution.
+/// Times from a prediction to the event that it foretold, as a distribution.
 #[derive(Clone, Debug)]
 pub(crate) struct Leads {
     buckets: [u32; BUCKETS],
@@ -44,7 +38,7 @@ impl Leads {
         self.count += 1;
     }
 
-    /// What so large a share of the leads is shorter than, in ns.
+    /// The quantile of the leads at this share, in ns.
     fn quantile(&self, share: f64) -> u64 {
         let rank = (self.count as f64 * share) as u64;
         let mut before = 0;
@@ -173,6 +167,7 @@ impl From<Ledger> for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn quantiles_of_leads_are_within_a_fifth() {

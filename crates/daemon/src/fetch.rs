@@ -20,9 +20,10 @@ use foreread_sources::files::Symbol;
 use foreread_sys::memory;
 use rustc_hash::FxHashMap;
 
-use crate::accounts::{Accounts, Key};
+use crate::accounts::Accounts;
 use crate::disks::Disks;
-use crate::files::{Facts, Pages, meta};
+use crate::files::{AT_OPEN, Facts, Pages, meta};
+use crate::programs::Key;
 use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
 use crate::{Bytes, clock};
@@ -49,9 +50,8 @@ const NONE: FileId = FileId(0);
 /// How many times longer the engine's timers are than for one program: it looks at requests under way each millisecond. At 1
 /// the engine's thread took 1.6 % of a core beside a cold compile that took 1.2 s of each 4, at 10 it takes half of that.
 const CALM: u32 = 10;
-/// Pages of a file that are taken to be read when it is opened (128 KiB, the kernel's own read-ahead), and after how many ns the
-/// others are: a compiler's program of 20 MiB is read while it runs, and what is still to come of it must come.
-pub(crate) const AT_OPEN: u32 = 32;
+/// Ns after which the pages beyond [`AT_OPEN`] count as read: a compiler's program of 20 MiB is read while it runs, so its
+/// later pages must still be fetched.
 const LATER: u64 = 1_000_000_000;
 /// Of the memory that is free, one part in so many may lie fetched and unread.
 const PART: u64 = 4;

@@ -1,12 +1,11 @@
-//! What is known of each file that may be fetched: which one it is, what of it was fetched from its device, and for whom.
+//! The files that may be fetched: each one's identity, the pages that programs fetched of it, and its users.
 //!
-//! What is fetched ahead of a predicted file: the pages that programs were ever seen to fetch of it, or all of it where it is small or
-//! where that is most of it. Observers that do not see what is fetched leave the small ones alone to be fetched whole, and the
-//! beginnings of large ones.
+//! Of a predicted file the daemon fetches the pages that programs were seen to fetch. A small file, and one of which most
+//! pages were seen, is fetched whole. Some observers do not report pages: then small files are fetched whole, and of large
+//! ones the beginning.
 //!
-//! A file that was asked for is taken to be in memory for a while: to look again costs more than an event. When a program
-//! has to fetch a page again that was fetched before, memory does not hold, and an *epoch* ends: nothing is taken to be there any
-//! more.
+//! A file that was requested counts as in memory for a while, because looking again costs more than an event. When a program
+//! fetches a page that was fetched before, memory has lost pages, and an *epoch* ends: no file counts as in memory any more.
 //!
 //! Invariant: as many files as the limit, each with at most [`RANGES`] ranges.
 
@@ -17,8 +16,9 @@ use foreread_sources::files::Symbol;
 use rustc_hash::FxHashMap;
 
 use crate::File;
-use crate::fetch::AT_OPEN;
 
+/// First pages of a file that count as read when it is opened: 128 KiB, the kernel's own read-ahead.
+pub(crate) const AT_OPEN: u32 = 32;
 /// Ranges of pages kept of a file; those with the smallest gap between them are joined when there are more.
 pub(crate) const RANGES: usize = 24;
 /// Pages between two ranges that are fetched along: the kernel's read-ahead of 128 KiB would span as many.
@@ -83,7 +83,7 @@ impl Facts {
         }
     }
 
-    /// Whether what there is to fetch of it is read with the first read, as far as anybody waits for that.
+    /// Whether all planned pages count as read when the file is opened.
     pub(crate) fn is_read_at_open(&self) -> bool {
         let plan = self.plan();
         let pages = plan.iter().map(|(from, to)| to - from);

@@ -28,6 +28,7 @@ mod mind;
 mod options;
 mod places;
 mod pressure;
+mod programs;
 mod proofs;
 mod saved;
 mod serve;

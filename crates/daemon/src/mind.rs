@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use foreread_sources::files::{Context, Identity, Kind, Model, Prediction, Symbol, Symbols};
 
-use crate::accounts::{Accounts, Key};
+use crate::accounts::Accounts;
 use crate::files::Files;
+use crate::programs::Key;
 use crate::trees::{EXPIRES, PENDING, Pending, Tree, Trees};
 use crate::upkeep::Means;
 use crate::{File, Happened, Predicted};

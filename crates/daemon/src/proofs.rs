@@ -1,7 +1,7 @@
-//! How often each program's predictions came true, in bytes: what the engine believes of them from the first one on.
+//! How often each program's predictions came true, in bytes. The engine judges a program's first prediction by it.
 //!
-//! A session of the engine is given it, and so is the one after a restart of the daemon: it is saved with the models. What earlier
-//! daemons have seen counts half after each start, so that what was long ago counts little.
+//! Each session of the engine starts with these figures. They are saved with the models, so a restart of the daemon keeps
+//! them. At each start all figures are halved, so that old ones count little.
 //!
 //! Invariant: at most [`PROGRAMS`] programs are kept; those with the fewest bytes go first.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use rustc_hash::FxHashMap;
 
-use crate::accounts::{Key, PROGRAMS};
+use crate::programs::{Key, PROGRAMS};
 
 /// Bytes that were fetched for a program and read, and those that were not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Proofs {
         self.0.get(key).copied().unwrap_or_default()
     }
 
-    /// What was fetched for a program has come to this.
+    /// Adds the outcome of fetches for a program.
     pub(crate) fn add(&mut self, key: &Key, more: Proof) {
         if more == Proof::default() {
             return;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use foreread_sources::files::{Context, Symbol};
 use rustc_hash::FxHashMap;
 
-use crate::accounts::Key;
+use crate::programs::Key;
 
 /// What a program is called that was started before anybody watched.
 const UNKNOWN: &str = "?";

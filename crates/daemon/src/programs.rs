@@ -1,0 +1,9 @@
+//! The programs that the daemon keeps figures of, and how many.
+
+use std::sync::Arc;
+
+/// Programs kept, each of one user: a desktop runs some hundred.
+pub(crate) const PROGRAMS: usize = 256;
+
+/// The program that a process tree began with, and its user.
+pub(crate) type Key = (Arc<str>, u32);
