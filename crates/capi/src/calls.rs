@@ -21,7 +21,7 @@ use crate::errors::{code, sentence};
 use crate::handle::Handle;
 use crate::inside;
 use crate::process::{self, Process};
-use crate::real;
+use crate::{real, regions};
 
 /// Bytes of options of any version to come, at most: a size beyond was never set, and there may be no
 /// memory to look at.
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn foreread_register_region(
     start: u64,
     end: u64,
 ) -> c_int {
-    call(|| self::client(client)?.add_region(fd, start, end))
+    call(|| regions::add(&self::client(client)?, fd, start, end))
 }
 
 /// Takes a region back. Without any region left of a descriptor, entries that name it are not
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn foreread_unregister_region(
     client: *mut foreread_client,
     region: c_int,
 ) -> c_int {
-    call(|| self::client(client)?.remove_region(region).map(|()| 0))
+    call(|| regions::remove(&self::client(client)?, region).map(|()| 0))
 }
 
 /// Hands over the list of coming reads, or more of it.

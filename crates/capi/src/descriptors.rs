@@ -14,7 +14,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use foreread_client::{Advice, Client, Extent, FileId, Match};
+use foreread_client::{Advice, Extent, FileId, Match};
 
 use crate::handle::Handle;
 use crate::real;
@@ -294,18 +294,5 @@ impl Descriptors {
             *descriptor = descriptor.with(users);
             true
         });
-    }
-}
-
-/// The file behind a descriptor, as the client it is registered with knows it.
-///
-/// # Errors
-/// `-EBADF` if the descriptor is closed or has become another file's.
-pub fn still(fd: c_int, file: FileId, client: &Client) -> Result<FileId, c_int> {
-    let facts = real::facts(fd)?;
-    if client.identity(file) == Some(facts.file) {
-        Ok(file)
-    } else {
-        Err(-libc::EBADF)
     }
 }

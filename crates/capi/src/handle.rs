@@ -9,8 +9,6 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,10 +16,8 @@ use std::time::{Duration, Instant};
 use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Match, Options, RegionId};
 
 use crate::abi::{FOREREAD_FIRST_FILE, FOREREAD_MARKED, foreread_callback, foreread_entry};
-use crate::descriptors;
 use crate::errors::code;
 use crate::inside;
-use crate::process::Process;
 use crate::real;
 
 /// Entries handed to the client at a time, so that a long list is not held in memory twice.
@@ -45,9 +41,9 @@ unsafe impl Send for Argument {}
 // SAFETY: as above.
 unsafe impl Sync for Argument {}
 
-/// What the program calls its files and regions.
+/// The program's names for its files and regions.
 #[derive(Default)]
-struct Names {
+pub struct Names {
     /// Descriptors with regions, and how many.
     open: HashMap<c_int, (FileId, u32)>,
     /// Files registered by path.
@@ -55,6 +51,56 @@ struct Names {
     /// What the callback is told for a file.
     told: HashMap<FileId, c_int>,
     regions: HashMap<RegionId, (c_int, FileId)>,
+}
+
+impl Names {
+    /// The path of a file that was registered by it.
+    pub fn path(&self, file: FileId) -> Option<PathBuf> {
+        self.by_path.get(&file).cloned()
+    }
+
+    /// A region has been registered under this descriptor or pseudo-descriptor.
+    pub fn enter(&mut self, region: RegionId, fd: c_int, file: FileId) {
+        self.regions.insert(region, (fd, file));
+    }
+
+    /// A region has been registered on a descriptor.
+    pub fn join(&mut self, region: RegionId, fd: c_int, file: FileId) {
+        let open = self.open.entry(fd).or_insert((file, 0));
+        if open.0 == file {
+            open.1 += 1;
+        } else {
+            // The number was another file's, whose regions live on without it.
+            *open = (file, 1);
+        }
+        self.told.insert(file, fd);
+        self.enter(region, fd, file);
+    }
+
+    /// A region goes; the descriptor and the file it was registered with.
+    pub fn leave(&mut self, region: RegionId) -> Option<(c_int, FileId)> {
+        self.regions.remove(&region)
+    }
+
+    /// A descriptor has one region less of a file; false if the number has become another file's.
+    pub fn part(&mut self, fd: c_int, file: FileId) -> bool {
+        let Some((of, regions)) = self.open.get_mut(&fd) else {
+            return false;
+        };
+        if *of != file {
+            return false;
+        }
+        *regions -= 1;
+        if *regions == 0 {
+            self.open.remove(&fd);
+        }
+        true
+    }
+
+    /// The client has no such file any more.
+    pub fn forget(&mut self, file: FileId) {
+        self.told.remove(&file);
+    }
 }
 
 /// A client, its names and its callback.
@@ -91,7 +137,7 @@ impl Handle {
                 let fd = READING.get();
                 let file = missed.requested.0;
                 // The number may be another file's since the last look.
-                if fd_is_real(fd) && descriptors::still(fd, file, client).is_err() {
+                if fd_is_real(fd) && still(fd, file, client).is_err() {
                     return;
                 }
                 // The program's callback need not be safe in a signal handler.
@@ -127,7 +173,8 @@ impl Handle {
         })
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    /// The names, locked: not to be held while the client is called.
+    pub fn names(&self) -> MutexGuard<'_, Names> {
         lock(&self.names)
     }
 
@@ -157,118 +204,6 @@ impl Handle {
             .remove_file(file)
             .map_err(|error| code(&error))?;
         Ok(fd)
-    }
-
-    /// Registers a region; its number.
-    ///
-    /// # Errors
-    /// As documented for `foreread_register_region`.
-    pub fn add_region(self: &Arc<Self>, fd: c_int, start: u64, end: u64) -> Result<c_int, c_int> {
-        if start >= end {
-            return Err(-libc::EINVAL);
-        }
-        if fd >= FOREREAD_FIRST_FILE {
-            let file = self.file(fd)?;
-            let path = self.names().by_path.get(&file).cloned();
-            let facts = path.and_then(|path| std::fs::metadata(path).ok());
-            let identity = self.client.identity(file);
-            // By its name there may be another file by now, or none: then nobody knows where it ends.
-            if let Some(facts) = facts.filter(|facts| identity == Some((facts.dev(), facts.ino())))
-            {
-                begins_inside(start, facts.len())?;
-            }
-            let region = self.client.region(file, start..end);
-            let region = region.map_err(|error| code(&error))?;
-            self.names().regions.insert(region, (fd, file));
-            return number(region);
-        }
-        let facts = real::facts(fd)?;
-        if !real::readable(fd) {
-            return Err(-libc::EBADF);
-        }
-        if !facts.regular {
-            return Err(-libc::ENODEV);
-        }
-        begins_inside(start, facts.size)?;
-        // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error,
-        // or the file that has taken its place, and `join` finds out.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let file = self.client.add_fd(borrowed).map_err(|error| code(&error))?;
-        let joined = self.join(fd, facts.file, file, start..end);
-        if joined.is_err() {
-            // Nothing is left of it; that it is known already is all that can be said against it.
-            let _ = self.client.remove_file(file);
-        }
-        joined
-    }
-
-    fn join(
-        self: &Arc<Self>,
-        fd: c_int,
-        identity: (u64, u64),
-        file: FileId,
-        bytes: std::ops::Range<u64>,
-    ) -> Result<c_int, c_int> {
-        if self.client.identity(file) != Some(identity) {
-            return Err(-libc::EBADF);
-        }
-        let process = Process::current().ok_or(-libc::ECHILD)?;
-        let region = self
-            .client
-            .region(file, bytes)
-            .map_err(|error| code(&error))?;
-        if let Err(code) = process.descriptors.join(fd, identity, self, file) {
-            let _ = self.client.remove_region(region);
-            return Err(code);
-        }
-        let mut names = self.names();
-        let open = names.open.entry(fd).or_insert((file, 0));
-        if open.0 == file {
-            open.1 += 1;
-        } else {
-            // The number was another file's, whose regions live on without it.
-            *open = (file, 1);
-        }
-        names.told.insert(file, fd);
-        names.regions.insert(region, (fd, file));
-        number(region)
-    }
-
-    /// Takes a region back.
-    ///
-    /// # Errors
-    /// `-ENOENT` if there is none with this number.
-    pub fn remove_region(self: &Arc<Self>, region: c_int) -> Result<(), c_int> {
-        let region = RegionId(u32::try_from(region).map_err(|_| -libc::ENOENT)?);
-        let (fd, file) = self.names().regions.remove(&region).ok_or(-libc::ENOENT)?;
-        self.client
-            .remove_region(region)
-            .map_err(|error| code(&error))?;
-        if !fd_is_real(fd) {
-            return Ok(());
-        }
-        let mut names = self.names();
-        let mut current = false;
-        if let Some((of, regions)) = names.open.get_mut(&fd)
-            && *of == file
-        {
-            current = true;
-            *regions -= 1;
-            if *regions == 0 {
-                names.open.remove(&fd);
-            }
-        }
-        drop(names);
-        if let Some(process) = Process::current().filter(|_| current) {
-            process.descriptors.part(fd, self);
-        }
-        self.client
-            .remove_file(file)
-            .map_err(|error| code(&error))?;
-        if self.client.identity(file).is_none() {
-            self.names().told.remove(&file);
-        }
-        Ok(())
     }
 
     /// Hands a list over; how many entries were accepted, the first ones.
@@ -374,14 +309,14 @@ impl Handle {
     }
 
     /// The client's file behind a descriptor or pseudo-descriptor.
-    fn file(&self, fd: c_int) -> Result<FileId, c_int> {
+    pub fn file(&self, fd: c_int) -> Result<FileId, c_int> {
         if let Some(file) = fd.checked_sub(FOREREAD_FIRST_FILE).filter(|&n| n >= 0) {
             let file = FileId(file as u32);
             let known = self.names().by_path.contains_key(&file);
             return if known { Ok(file) } else { Err(-libc::EBADF) };
         }
         let known = self.names().open.get(&fd).map(|&(file, _)| file);
-        descriptors::still(fd, known.ok_or(-libc::EBADF)?, &self.client)
+        still(fd, known.ok_or(-libc::EBADF)?, &self.client)
     }
 }
 
@@ -391,6 +326,19 @@ fn on<T>(fd: c_int, act: impl FnOnce() -> T) -> T {
     let done = act();
     READING.set(before);
     done
+}
+
+/// The file behind a descriptor, as the client it is registered with knows it.
+///
+/// # Errors
+/// `-EBADF` if the descriptor is closed or has become another file's.
+fn still(fd: c_int, file: FileId, client: &Client) -> Result<FileId, c_int> {
+    let facts = real::facts(fd)?;
+    if client.identity(file) == Some(facts.file) {
+        Ok(file)
+    } else {
+        Err(-libc::EBADF)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -407,20 +355,8 @@ fn pseudo(file: FileId) -> Option<c_int> {
         .checked_add(FOREREAD_FIRST_FILE)
 }
 
-fn number(region: RegionId) -> Result<c_int, c_int> {
-    c_int::try_from(region.0).map_err(|_| -libc::EMFILE)
-}
-
-/// A region begins inside its file; an empty file's may begin at 0.
-fn begins_inside(start: u64, size: u64) -> Result<(), c_int> {
-    if start < size.max(1) {
-        Ok(())
-    } else {
-        Err(-libc::ERANGE)
-    }
-}
-
-fn fd_is_real(fd: c_int) -> bool {
+/// Whether this is a descriptor of the process, and not a pseudo-descriptor.
+pub fn fd_is_real(fd: c_int) -> bool {
     (0..FOREREAD_FIRST_FILE).contains(&fd)
 }
 

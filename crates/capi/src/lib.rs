@@ -3,7 +3,7 @@
 //!
 //! Two doors into one house: the calls of `foreread.h` ([`calls`], [`abi`]) and the interposers
 //! that see the program's reads ([`intercept`]). Behind them, what the process has registered
-//! ([`process`], [`descriptors`]) and its clients ([`handle`]), each of them a
+//! ([`process`], [`descriptors`], [`regions`]) and its clients ([`handle`]), each of them a
 //! [`foreread_client::Client`].
 //!
 //! Invariants: a read is always made, once, by the C library, with the program's arguments, result
@@ -27,6 +27,7 @@ mod inside;
 mod intercept;
 mod process;
 mod real;
+mod regions;
 
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
