@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::case::{Case, Job, Size, Tools, Workload};
+use crate::case::{Case, Job, Size, Workload};
 use crate::foreread::Foreread;
-use crate::measure::Scratch;
 use crate::process::{self, Invocation};
+use crate::scratch::Scratch;
 use crate::stats::{self, Spread, paired_ratio};
+use crate::tools::Tools;
 
 /// Batches of 500 reads by system call and as many by the library, in one run of the read-cost program.
 const BATCHES: u64 = 1000;
@@ -308,7 +309,7 @@ pub fn recording_table(costs: &[RecordingCost]) -> String {
 
 /// A case's job with its data in memory.
 fn hot_job(work: &dyn Workload, tools: &Tools, scratch: &Path) -> Result<Job> {
-    let data: PathBuf = tools.data(work, Size::Quick)?;
+    let data: PathBuf = crate::case::data(work, Size::Quick, tools)?;
     let job = work.job(&data, scratch, Size::Quick, tools)?;
     crate::cache::warm(&job.files)?;
     Ok(job)

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use foreread_slowdisk::{Mounted, Options};
 
-use crate::case::{Tools, files_below};
+use crate::tools::Tools;
+use crate::tree::files_below;
 
 /// The disks a case can run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -165,7 +166,7 @@ impl Disk {
         let mut cp = Command::new("cp");
         // Times are kept: Python compares them with those in its compiled files.
         cp.arg("-a").arg(original).arg(&copy);
-        crate::cases::succeed(&mut cp)?;
+        crate::tools::succeed(&mut cp)?;
         rustix::fs::sync();
         Ok(copy)
     }

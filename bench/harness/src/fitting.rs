@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::case::{Case, Cold, Group};
 use crate::disk::DiskKind;
-use crate::results;
+use crate::paper::paper;
 use crate::runs::Runs;
 
 /// Pairs of hot runs of a program as it is and translated: so many at most, and none begun after so many
@@ -36,7 +36,7 @@ pub fn hot_pairs(runs: &Runs) -> Result<Vec<(f64, f64)>> {
 /// paper's, on a disk like the paper's.
 pub fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
     (case.group == Group::Slice && disk == DiskKind::Hdd7200)
-        .then(|| results::paper(case.name)?.computing)
+        .then(|| paper(case.name)?.computing)
         .flatten()
 }
 

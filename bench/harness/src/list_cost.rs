@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Options};
 
-use crate::case::Tools;
+use crate::tools::Tools;
 
 /// Pages of the file that all entries name.
 const PAGES: u64 = 4096;

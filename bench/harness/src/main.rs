@@ -25,6 +25,7 @@ mod measure;
 mod mpi;
 mod names;
 mod options;
+mod paper;
 mod parallel;
 mod peer;
 mod plot;
@@ -32,13 +33,17 @@ mod process;
 mod reader;
 mod results;
 mod runs;
+mod sample;
+mod scratch;
 mod selection;
 mod signals;
 mod signature_cost;
 mod stats;
 mod table;
 mod targets;
+mod tools;
 mod translated;
+mod tree;
 mod want_cost;
 mod watch;
 
@@ -52,13 +57,15 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::case::{Case, Group, Size, Tools};
+use crate::case::{Case, Group, Size};
 use crate::cost::{Cost, Rounds};
 use crate::disk::Disk;
 use crate::foreread::Foreread;
-use crate::measure::{Measurement, Settings};
+use crate::measure::Measurement;
 use crate::options::{Cli, Data, Task};
 use crate::results::{Environment, Results, Summary};
+use crate::runs::Settings;
+use crate::tools::Tools;
 
 fn main() -> ExitCode {
     match act(Cli::parse()) {
@@ -278,8 +285,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             Some(reason) => Err(anyhow::anyhow!(reason)),
             None => {
                 say("data");
-                tools
-                    .data(case.work.as_ref(), size)
+                crate::case::data(case.work.as_ref(), size, tools)
                     .and_then(|data| Ok((Disk::ready(disk, &data, tools)?, data)))
                     .and_then(|(disk, data)| {
                         let (data, settings) = (data.as_path(), &settings);

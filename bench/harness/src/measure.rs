@@ -3,55 +3,27 @@
 //! A round is plain cold, foreread cold, hot and the deep read, plain and foreread
 //! taking turns at going first. `runs` has the single runs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::watch::Watch;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::busy::Busy;
-use crate::case::{Case, Cold, Group, Purpose, Size, Start, Tools};
+use crate::case::{Case, Cold, Group, Purpose, Size, Start};
 use crate::deep::{FileExtents, Way};
 use crate::device::{DEFAULT_READ_AHEAD_KB, Facts};
 use crate::disk::Disk;
 use crate::fitting;
 use crate::foreread::Account;
 use crate::peer::Peer;
-use crate::runs::{Help, Needs, Runs};
+use crate::runs::{Help, Needs, Runs, Settings};
+use crate::sample::{Sample, seconds};
+use crate::scratch::Scratch;
 use crate::stats;
-use crate::translated::{Build, PrefetchThread};
-
-/// How a case is to be measured.
-#[derive(Clone)]
-pub struct Settings {
-    /// Rounds asked for; short cases run more, long ones fewer.
-    pub rounds: usize,
-    /// Whether long cases run that many all the same.
-    pub exact_rounds: bool,
-    /// Data sizes.
-    pub size: Size,
-    /// The foreread binary; none leaves those columns out.
-    pub foreread: Option<PathBuf>,
-}
-
-/// One timed run.
-#[derive(Clone, Debug, Serialize)]
-pub struct Sample {
-    /// Wall-clock time, in seconds.
-    pub seconds: f64,
-    /// Bytes read from the device meanwhile, by anyone; none where it cannot be told.
-    pub device_bytes: Option<u64>,
-    /// Processor time of the command and all that it waited for, in seconds.
-    pub cpu_seconds: Option<f64>,
-    /// What foreread said, if it ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<Account>,
-    /// What the program's prefetch thread said, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefetch_thread: Option<PrefetchThread>,
-}
+use crate::tools::Tools;
+use crate::translated::Build;
+use crate::watch::Watch;
 
 /// Runs of a case whose files alone are out of memory.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -64,11 +36,6 @@ pub struct FilesOnly {
     pub deep: Vec<Sample>,
     /// The way `deep` was read.
     pub deep_way: Option<Way>,
-}
-
-/// Their times, in seconds.
-pub fn seconds(samples: &[Sample]) -> Vec<f64> {
-    samples.iter().map(|sample| sample.seconds).collect()
 }
 
 /// Everything measured of one case on one disk.
@@ -397,28 +364,6 @@ fn words(account: &Account) -> String {
     match &account.reason {
         Some(reason) => format!("`{}`: {reason}", account.mode),
         None => format!("`{}`", account.mode),
-    }
-}
-
-/// A folder for outputs, in memory where there is /dev/shm, removed on drop.
-pub struct Scratch(pub PathBuf);
-
-impl Scratch {
-    /// A fresh one for `name`.
-    pub fn new(name: &str, tools: &Tools) -> Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory } else { &tools.root };
-        let path = parent.join(format!("foreread-bench-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| format!("creating {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("could not remove {}: {error}", self.0.display());
-        }
     }
 }
 

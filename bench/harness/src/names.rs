@@ -13,9 +13,9 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::case::in_path;
 use crate::parallel::spread;
 use crate::process::{self, Invocation};
+use crate::tools::in_path;
 
 /// The program that tells the names, and its Debian package.
 const STRACE: &str = "strace";

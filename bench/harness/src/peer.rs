@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::case::{Tools, in_path};
 use crate::process::Invocation;
+use crate::tools::{Tools, in_path};
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

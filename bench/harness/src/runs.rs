@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::cache;
-use crate::case::{Case, Cold, Group, Job, Start, Tools};
+use crate::case::{Case, Cold, Group, Job, Size, Start};
 use crate::cgroup::MemoryGroup;
 use crate::deep::{self, FileExtents, Needed, Way};
 use crate::device::{Device, Facts, ReadAhead};
 use crate::disk::Disk;
 use crate::foreread::Foreread;
-use crate::measure::{Sample, Settings};
 use crate::names::Names;
 use crate::peer::Peer;
 use crate::process::{self, Invocation, Outcome, Run};
+use crate::sample::Sample;
+use crate::tools::Tools;
 
 /// The plain program's runs.
 const PLAIN: &str = "plain";
@@ -32,6 +33,19 @@ const NOTEWORTHY: u64 = 20;
 
 /// How often a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: u32 = 7;
+
+/// How a case is to be measured.
+#[derive(Clone)]
+pub struct Settings {
+    /// Rounds asked for; short cases run more, long ones fewer.
+    pub rounds: usize,
+    /// Whether long cases run that many all the same.
+    pub exact_rounds: bool,
+    /// Data sizes.
+    pub size: Size,
+    /// The foreread binary; none leaves those columns out.
+    pub foreread: Option<PathBuf>,
+}
 
 /// A case ready to run on a disk.
 pub struct Runs<'a> {
@@ -416,7 +430,7 @@ impl<'a> Runs<'a> {
                 cache::warm(&self.job.code)?;
                 for foreread in self.recorder.iter().chain(&self.newcomer) {
                     if foreread.store().exists() {
-                        cache::evict(&crate::case::files_below(foreread.store())?)?;
+                        cache::evict(&crate::tree::files_below(foreread.store())?)?;
                     }
                 }
                 let proved = match cold {

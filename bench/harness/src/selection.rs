@@ -4,9 +4,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::case::{Case, Group, Purpose, in_path};
+use crate::case::{Case, Group, Purpose};
 use crate::disk::DiskKind;
 use crate::options::Cli;
+use crate::tools::in_path;
 use crate::{cases, curves};
 
 /// The cases and disks the options ask for, in the order of the list.

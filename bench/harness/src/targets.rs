@@ -10,7 +10,7 @@ use crate::cases::{HOT_LOOP, OTHER_INPUT};
 use crate::cost::{Cost, PREFETCHED};
 use crate::curves::Measured;
 use crate::disk::DiskKind;
-use crate::results::{self, Summary};
+use crate::results::Summary;
 use crate::stats;
 
 pub use files::render as render_files;
@@ -103,7 +103,7 @@ fn slice_targets() -> Vec<Target> {
     let cases = crate::cases::all();
     for case in cases.iter().filter(|case| case.group == Group::Slice) {
         let mut on = |disk: DiskKind, want| targets.push(target(case.name, disk.name(), want));
-        if let Some(paper) = results::paper(case.name) {
+        if let Some(paper) = crate::paper::paper(case.name) {
             on(DiskKind::Hdd7200, Want::Improved(paper.improvement_pct));
         }
         on(DiskKind::Hdd7200, Want::Synchronized(1.0));

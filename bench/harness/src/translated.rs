@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::case::Tools;
-use crate::cases::succeed;
 use crate::foreread::Ledger;
 use crate::process::Invocation;
+use crate::tools::Tools;
+use crate::tools::succeed;
 
 /// What `make slicer` leaves beside this program, without which nothing can be translated.
 const NEEDED: &[&str] = &[

@@ -4,12 +4,13 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::case::{Size, Tools};
+use crate::case::Size;
 use crate::cases;
 use crate::foreread::Foreread;
-use crate::measure::Scratch;
 use crate::process::{self, Invocation};
+use crate::scratch::Scratch;
 use crate::stats::{Spread, paired_difference};
+use crate::tools::Tools;
 
 /// A kind of want: how many there are, what reads them, and the µs that each may cost at most.
 struct Kind {
@@ -88,7 +89,7 @@ fn of(
         .into_iter()
         .find(|case| case.name == kind.case)
         .with_context(|| format!("there is no case {}", kind.case))?;
-    let dir = tools.data(case.work.as_ref(), Size::Full)?;
+    let dir = crate::case::data(case.work.as_ref(), Size::Full, tools)?;
     let command = if kind.script.is_empty() {
         case.work.job(&dir, &scratch.0, Size::Full, tools)?.command
     } else {

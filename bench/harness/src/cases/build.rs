@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::data::{Random, text};
-use super::shell;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, shell};
+use crate::tree::files_below;
 
 const LLVM: &str = "/usr/lib/llvm-14";
 const LLVM_CONFIG: &str = "/usr/lib/llvm-14/bin/llvm-config";

@@ -11,10 +11,11 @@ use anyhow::{Context, Result, bail};
 
 use super::data::{Random, text};
 use super::sqlite::import;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::peer::Peer;
 use crate::process::Invocation;
+use crate::tools::Tools;
 
 /// The memory the query may use, page cache included, in bytes.
 pub const MEMORY: u64 = 64 << 20;
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_database_has_the_size_asked_for_and_the_query_walks_the_index() {
-        if !crate::case::in_path("sqlite3") {
+        if !crate::tools::in_path("sqlite3") {
             eprintln!("skipped: sqlite3 is missing");
             return;
         }

@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 
 use super::build::Make;
 use super::data::{Random, text};
-use super::shell;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, shell};
 
 /// Processes that the loop starts.
 pub const LOOP: u64 = 200;
@@ -321,7 +321,7 @@ mod tests {
             if row
                 .2
                 .iter()
-                .any(|(program, _)| !crate::case::in_path(program))
+                .any(|(program, _)| !crate::tools::in_path(program))
             {
                 println!("skipped: {}: no {:?}", row.0[0], row.2);
                 continue;

@@ -9,12 +9,13 @@ use anyhow::{Context, Result};
 
 use super::packages::PYTHON;
 use super::random::RandomFile;
-use super::succeed;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::peer::Peer;
 use crate::process::Invocation;
+use crate::tools::{Tools, succeed};
+use crate::tree::files_below;
 
 /// Tiles across and down; each is 16 KiB, and there are two files of them.
 const TILES: (u64, u64) = (24, 48);

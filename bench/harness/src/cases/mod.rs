@@ -1,4 +1,4 @@
-//! The list of cases, and what several of them share.
+//! The list of all cases.
 
 mod build;
 mod customer;
@@ -18,11 +18,6 @@ mod slice;
 mod sqlite;
 mod start;
 mod stride;
-
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use anyhow::{Context, Result, bail};
 
 use crate::case::Case;
 
@@ -48,34 +43,8 @@ pub fn all() -> Vec<Case> {
     cases.extend(library::cases());
     cases.extend(slice::cases());
     cases.extend(signature::cases());
+    cases.extend(signature_programs::cases());
     cases.extend(predicted::cases());
     cases.extend(mpi::cases());
     cases
-}
-
-/// Runs a set-up command quietly; its standard error is in the message if it fails.
-pub fn succeed(command: &mut Command) -> Result<()> {
-    crate::signals::check()?;
-    let shown = format!("{command:?}");
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("starting {shown}"))?;
-    if !output.status.success() {
-        bail!(
-            "{shown} failed ({}): {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    Ok(())
-}
-
-/// As [`succeed`], with a script for `sh -e` in `dir`.
-fn shell(dir: &Path, script: &str) -> Result<()> {
-    succeed(
-        Command::new("sh")
-            .args(["-e", "-c", script])
-            .current_dir(dir),
-    )
 }

@@ -10,10 +10,11 @@ use std::sync::LazyLock;
 use anyhow::Result;
 
 use super::data::fill;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
-use crate::mpi::{Launch, Mpi};
+use crate::mpi::launch::{Launch, Mpi};
 use crate::process::Invocation;
+use crate::tools::Tools;
 
 const MIB: u64 = 1 << 20;
 /// Bytes that patterns go through, quick and full.
@@ -337,7 +338,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::case::in_path;
+    use crate::tools::in_path;
 
     /// What a rank reads: (offset, length).
     type Pieces = Vec<(usize, usize)>;

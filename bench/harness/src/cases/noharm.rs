@@ -7,10 +7,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::data::{Random, fill, text};
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::Tools;
+use crate::tree::files_below;
 
 const SCAN_BYTES: u64 = 512 << 20;
 const HEAD_FILES: u64 = 400;

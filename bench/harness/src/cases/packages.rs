@@ -8,10 +8,11 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::data::{Random, fill};
-use super::{shell, succeed};
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, shell, succeed};
+use crate::tree::files_below;
 
 /// Debian's own: a wrapper that picks a version would be measured along.
 pub(super) const PYTHON: &str = "/usr/bin/python3";

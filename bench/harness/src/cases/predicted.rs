@@ -5,23 +5,18 @@
 //! and its headers lie on the disk under test, too.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use super::data::{Random, text};
 use super::packages::{PYTHON, PythonImport};
-use super::predicted_sources::{
-    GLIMPSE, KernelLink, Releases, release_steps, toolchain, tools_environment,
-};
-use super::shell;
+use super::predicted_sources::{BUILD, GLIMPSE, KernelLink, Releases, script, toolchain};
 use super::start::{OFFICE_PROGRAM, Office};
-use crate::case::{Case, Group, Job, Lesson, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Lesson, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
-
-/// The folder that a case's command writes into.
-pub(super) const BUILD: &str = "build";
+use crate::tools::{Tools, shell};
 
 /// A compile as in phase 5 of the Andrew benchmark.
 struct Andrew;
@@ -195,29 +190,6 @@ impl Workload for Andrew {
     }
 }
 
-/// A shell script of the data folder `dir`, run with the tools beside it.
-pub(super) fn script(dir: &Path, name: &str, outputs: &[&str]) -> Result<Job> {
-    let files = files_below(dir)?.into_iter();
-    let build = dir.join(BUILD);
-    Ok(Job {
-        command: steps(dir, name),
-        files: files.filter(|path| !path.starts_with(&build)).collect(),
-        outputs: outputs.iter().map(|output| dir.join(output)).collect(),
-        fresh_dir: Some(build),
-        ..Job::default()
-    })
-}
-
-/// The command of a script in `dir`.
-pub(super) fn steps(dir: &Path, name: &str) -> Invocation {
-    Invocation {
-        program: "/bin/sh".into(),
-        args: vec!["-e".into(), name.into()],
-        cwd: dir.to_owned(),
-        env: tools_environment(dir),
-    }
-}
-
 /// Copies the documentation, or with `--quick` a third of it.
 const COPY_DOCUMENTS: &str = "\
 mkdir docs
@@ -263,7 +235,7 @@ fn parts() -> [(&'static str, Box<dyn Workload>); 4] {
 
 /// Copies the data of `work`, which is generated once for the case of its own, to `into`.
 fn copied(work: &dyn Workload, into: &Path, size: Size, tools: &Tools) -> Result<()> {
-    let from = tools.data(work, size)?;
+    let from = crate::case::data(work, size, tools)?;
     let (from, into) = (from.display(), into.display());
     shell(&tools.root, &format!("cp -a '{from}' '{into}'"))
 }
@@ -323,43 +295,11 @@ impl Workload for LinkAndSearch {
     }
 }
 
-/// The steps of the releases' case, for its own module.
-pub(super) fn releases_job(dir: &Path, size: Size) -> Result<Job> {
-    let (first, all) = release_steps(dir, size);
-    let job = script(dir, "releases.sh", &["build/libzstd.a"])?;
-    let work = dir.join("work");
-    let files: Vec<PathBuf> = job.files.into_iter().collect();
-    Ok(Job {
-        command: all,
-        // The tree that is patched is made anew before each run.
-        files: files
-            .into_iter()
-            .filter(|path| !path.starts_with(&work))
-            .collect(),
-        lesson: Lesson {
-            teach: vec![first],
-            before: Some(Invocation {
-                program: "/bin/sh".into(),
-                args: vec![
-                    "-ec".into(),
-                    "rm -rf work; cp -a release work; mkdir -p build".into(),
-                ],
-                cwd: dir.to_owned(),
-                env: Vec::new(),
-            }),
-            ..Lesson::default()
-        },
-        fresh_dir: job.fresh_dir,
-        outputs: job.outputs,
-        ..Job::default()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::in_path;
     use crate::process;
+    use crate::tools::in_path;
 
     /// Runs a job once; what it wrote to standard error is in the message if it fails.
     fn done(command: &Invocation, dir: &Path) {
@@ -379,7 +319,7 @@ mod tests {
             root: folder.path().to_owned(),
             checkout: folder.path().to_owned(),
         };
-        let dir = tools.data(&Andrew, Size::Quick).expect("data");
+        let dir = crate::case::data(&Andrew, Size::Quick, &tools).expect("data");
         let job = Andrew.job(&dir, &dir, Size::Quick, &tools).expect("a job");
         job.clear_outputs().expect("an empty folder");
         assert!(job.files.iter().any(|file| file.ends_with("cc1")));

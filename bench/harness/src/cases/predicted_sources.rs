@@ -1,18 +1,20 @@
-//! What the cases of predicted files are made of that others have written: a compiler and its headers, a kernel, and the
-//! releases of a package.
+//! Other people's work in the cases of predicted files: a compiler and its headers, a kernel, and the releases of a package;
+//! and the scripts that use it.
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::predicted::{releases_job, script, steps};
-use super::shell;
 use super::start::SOURCES;
-use crate::case::{Job, Size, Tools, Workload};
+use crate::case::{Job, Lesson, Size, Workload};
 use crate::process::Invocation;
+use crate::tools::{Tools, shell};
+use crate::tree::files_below;
 
+/// The folder that a case's command writes into.
+pub(super) const BUILD: &str = "build";
 /// Debian's glimpse.
 pub(super) const GLIMPSE: &str = "/usr/bin/glimpseindex";
 
@@ -56,7 +58,7 @@ pub(super) fn toolchain(dir: &Path, units: &str, programs: &[&str]) -> Result<()
 }
 
 /// The environment that finds them.
-pub(super) fn tools_environment(dir: &Path) -> Vec<(OsString, OsString)> {
+fn tools_environment(dir: &Path) -> Vec<(OsString, OsString)> {
     let tools = dir.join("tools").display().to_string();
     vec![
         (
@@ -237,11 +239,66 @@ impl Workload for Releases {
 }
 
 /// The compile of the first release, and that of those after it: all, or two with `--quick`.
-pub(super) fn release_steps(dir: &Path, size: Size) -> (Invocation, Invocation) {
+fn release_steps(dir: &Path, size: Size) -> (Invocation, Invocation) {
     let up_to = |number: usize| {
         let mut steps = steps(dir, "releases.sh");
         steps.args.push(number.to_string().into());
         steps
     };
     (up_to(0), up_to(size.pick(2, VERSIONS.len() - 1)))
+}
+
+/// The command of the releases' case, with its lesson.
+fn releases_job(dir: &Path, size: Size) -> Result<Job> {
+    let (first, all) = release_steps(dir, size);
+    let job = script(dir, "releases.sh", &["build/libzstd.a"])?;
+    let work = dir.join("work");
+    let files: Vec<PathBuf> = job.files.into_iter().collect();
+    Ok(Job {
+        command: all,
+        // The tree that is patched is made anew before each run.
+        files: files
+            .into_iter()
+            .filter(|path| !path.starts_with(&work))
+            .collect(),
+        lesson: Lesson {
+            teach: vec![first],
+            before: Some(Invocation {
+                program: "/bin/sh".into(),
+                args: vec![
+                    "-ec".into(),
+                    "rm -rf work; cp -a release work; mkdir -p build".into(),
+                ],
+                cwd: dir.to_owned(),
+                env: Vec::new(),
+            }),
+            ..Lesson::default()
+        },
+        fresh_dir: job.fresh_dir,
+        outputs: job.outputs,
+        ..Job::default()
+    })
+}
+
+/// A shell script of the data folder `dir`, run with the tools beside it.
+pub(super) fn script(dir: &Path, name: &str, outputs: &[&str]) -> Result<Job> {
+    let files = files_below(dir)?.into_iter();
+    let build = dir.join(BUILD);
+    Ok(Job {
+        command: steps(dir, name),
+        files: files.filter(|path| !path.starts_with(&build)).collect(),
+        outputs: outputs.iter().map(|output| dir.join(output)).collect(),
+        fresh_dir: Some(build),
+        ..Job::default()
+    })
+}
+
+/// The command of a script in `dir`.
+fn steps(dir: &Path, name: &str) -> Invocation {
+    Invocation {
+        program: "/bin/sh".into(),
+        args: vec!["-e".into(), name.into()],
+        cwd: dir.to_owned(),
+        env: tools_environment(dir),
+    }
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::shell;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, shell};
+use crate::tree::files_below;
 
 /// A row of the table: the case, how its data is made and what is run, both by `sh -e` in the data's folder.
 struct Row {

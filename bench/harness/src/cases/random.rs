@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::data::{Random, fill};
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::Tools;
 
 const FILE_BYTES: u64 = 1 << 30;
 const SEED: u64 = 7;

@@ -11,10 +11,10 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::data::fill;
-use super::{signature_programs, succeed};
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, succeed};
 
 pub(super) const ALL: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own];
 const OWN: &[DiskKind] = &[DiskKind::Own];
@@ -122,7 +122,7 @@ pub fn cases() -> Vec<Case> {
         )
     };
     use Files::{One, Own, Wide};
-    let mut cases = vec![
+    vec![
         film("sig-bwd-1", "film backward, every 4 KiB", 4096),
         film("sig-bwd-2", "film backward, every other 4 KiB", 8192),
         gain(
@@ -277,9 +277,7 @@ pub fn cases() -> Vec<Case> {
             Start::Hot,
             pattern(One, "mixed -b 64 -c 8 -s 128", (125_000, 125_000)),
         ),
-    ];
-    cases.extend(signature_programs::cases());
-    cases
+    ]
 }
 
 /// `patterns.c` with these words, over `file`.
@@ -401,7 +399,7 @@ mod tests {
 
     #[test]
     fn each_pattern_reads_what_its_name_says() {
-        if !crate::case::in_path("cc") {
+        if !crate::tools::in_path("cc") {
             eprintln!("skipped: there is no C compiler");
             return;
         }

@@ -9,10 +9,10 @@ use anyhow::{Context, Result};
 
 use super::data::fill;
 use super::packages::NetcdfSeries;
-use super::shell;
 use super::signature::ALL;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::process::Invocation;
+use crate::tools::{Tools, shell};
 
 /// `ncks`: hyperslabs of a NetCDF variable, through all times and levels.
 struct Hyperslabs {

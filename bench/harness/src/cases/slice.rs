@@ -6,11 +6,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::succeed;
-use crate::case::{Case, Group, Job, Purpose, Rewritten, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Rewritten, Size, Start, Workload};
 use crate::deep::FileExtents;
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, succeed};
 use crate::translated::Program;
 
 /// One row of each kind runs with `--quick` alone, on the disk that is like the paper's.

@@ -7,9 +7,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::data::Random;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::Tools;
 
 /// The file's name in its folder.
 const NAME: &str = "tpch.db";

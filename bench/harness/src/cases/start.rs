@@ -10,10 +10,11 @@ use super::build::Make;
 use super::data::{Random, text};
 use super::hot::git_environment;
 use super::packages::{LmdbLookups, PYTHON, python};
-use super::{shell, succeed};
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Tools, Workload, files_below};
+use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::process::Invocation;
+use crate::tools::{Tools, shell, succeed};
+use crate::tree::files_below;
 
 /// Linux's sources, as Debian packs them.
 pub(super) const SOURCES: &str = "/usr/src/linux-source-6.1.tar.xz";

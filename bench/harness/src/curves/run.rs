@@ -10,14 +10,15 @@ use super::{
     SHARED_MEMORY,
 };
 use crate::cache;
-use crate::case::{Size, Tools};
+use crate::case::Size;
 use crate::cases::RandomFile;
 use crate::cgroup::MemoryGroup;
 use crate::device::{DEFAULT_READ_AHEAD_KB, Device};
 use crate::disk::{Disk, DiskKind};
-use crate::measure::Scratch;
 use crate::process::{self, Invocation, Outcome};
+use crate::scratch::Scratch;
 use crate::stats;
+use crate::tools::Tools;
 
 /// Measures `curve` on a disk of this `kind`.
 pub fn measure(
@@ -27,7 +28,7 @@ pub fn measure(
     say: &dyn Fn(&str),
 ) -> Result<Measured> {
     say("data");
-    let original = tools.data(&RandomFile, Size::Quick)?;
+    let original = crate::case::data(&RandomFile, Size::Quick, tools)?;
     let disk = Disk::ready(kind, &original, tools)?;
     say("copying");
     let data = disk.holding(&original)?;

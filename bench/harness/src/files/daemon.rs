@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use crate::case::in_path;
 use crate::signals;
+use crate::tools::in_path;
 
 /// Debian's preload, which predicts whole applications.
 const PRELOAD: &str = "/usr/sbin/preload";

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::{Measured, Series, Variant};
-use crate::measure::Sample;
+use crate::sample::Sample;
 use crate::stats;
 
 /// A mean, and half its 90 % confidence interval.

@@ -17,12 +17,14 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::case::{Case, Cold, Lesson, Tools};
+use crate::case::{Case, Cold, Lesson};
 use crate::device::{DEFAULT_READ_AHEAD_KB, Facts};
 use crate::disk::Disk;
-use crate::measure::{Sample, Scratch, Settings};
 use crate::process;
-use crate::runs::Runs;
+use crate::runs::{Runs, Settings};
+use crate::sample::Sample;
+use crate::scratch::Scratch;
+use crate::tools::Tools;
 pub use daemon::Variant;
 use daemon::{Daemon, Means};
 use latency::Latencies;

@@ -8,95 +8,27 @@
 //! Data flow: [`measure`] → [`Measured`] → [`figures`] → tables and targets.
 
 pub mod figures;
+pub mod launch;
 
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::cache;
-use crate::case::{Case, Cold, Job, Purpose, Size, Start, Tools, files_below};
+use crate::case::{Case, Cold, Job, Purpose, Size, Start};
 use crate::device::DEFAULT_READ_AHEAD_KB;
 use crate::disk::Disk;
-use crate::measure::{Scratch, Settings};
+use crate::mpi::launch::{Launch, Mpi};
 use crate::process::Invocation;
-use crate::runs::Runs;
+use crate::runs::{Runs, Settings};
+use crate::scratch::Scratch;
+use crate::tools::Tools;
+use crate::tree::files_below;
 
 /// How many pairs more a case that foreread cannot help gets: a ratio within 1 % takes more than a gain of 20 %.
 const MORE_PAIRS: usize = 3;
-
-/// What starts ranks.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// Which MPI.
-    pub mpi: Mpi,
-    /// How many.
-    pub ranks: u32,
-    /// Where the program leaves its figures: bytes, and the seconds of the slowest rank.
-    pub figures: PathBuf,
-}
-
-/// An MPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mpi {
-    /// MPICH.
-    Mpich,
-    /// Open MPI.
-    OpenMpi,
-}
-
-impl Mpi {
-    /// Both.
-    pub const ALL: [Mpi; 2] = [Mpi::Mpich, Mpi::OpenMpi];
-
-    /// As Debian's commands end.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mpi::Mpich => "mpich",
-            Mpi::OpenMpi => "openmpi",
-        }
-    }
-
-    /// Ranks that wait give way to others where the MPI can be told so. No rank is bound to a processor: there may be
-    /// fewer of them.
-    fn options(self) -> &'static [&'static str] {
-        match self {
-            Mpi::Mpich => &["-bind-to", "none"],
-            Mpi::OpenMpi => &[
-                "--allow-run-as-root",
-                "--oversubscribe",
-                "--bind-to",
-                "none",
-                "--mca",
-                "mpi_yield_when_idle",
-                "1",
-            ],
-        }
-    }
-}
-
-impl Launch {
-    /// `command` as the ranks.
-    fn start(&self, command: &Invocation) -> Invocation {
-        let mut leading: Vec<OsString> = self.mpi.options().iter().map(Into::into).collect();
-        leading.extend(["-n".into(), self.ranks.to_string().into()]);
-        let launcher = format!("mpirun.{}", self.mpi.name());
-        command.under(Path::new(&launcher), leading)
-    }
-
-    /// `command` as the ranks, each under `foreread run` with this store.
-    fn under(&self, foreread: &Path, store: &Path, command: &Invocation) -> Invocation {
-        let leading = ["run", "--quiet", "--"].map(Into::into).to_vec();
-        let mut wrapped = self.start(&command.under(foreread, leading));
-        wrapped
-            .env
-            .push(("XDG_DATA_HOME".into(), store.to_owned().into()));
-        wrapped
-    }
-}
 
 /// Everything measured of a case on a disk. Times in seconds, of the slowest rank in the calls that count.
 #[derive(Clone, Debug, Serialize)]

@@ -1,0 +1,28 @@
+//! The figures of one timed run.
+
+use serde::Serialize;
+
+use crate::foreread::Account;
+use crate::translated::PrefetchThread;
+
+/// One timed run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// Wall-clock time, in seconds.
+    pub seconds: f64,
+    /// Bytes read from the device meanwhile, by anyone; none where it cannot be told.
+    pub device_bytes: Option<u64>,
+    /// Processor time of the command and all that it waited for, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// What foreread said, if it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+    /// What the program's prefetch thread said, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch_thread: Option<PrefetchThread>,
+}
+
+/// The times of these runs, in seconds.
+pub fn seconds(samples: &[Sample]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.seconds).collect()
+}
