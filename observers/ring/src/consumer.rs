@@ -8,7 +8,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::area::Area;
 use crate::atomic::Ordering;
 use crate::clock::Calibration;
-use crate::event::What;
 use crate::lanes::Lanes;
 use crate::layout::{
     ADVICE_SLOTS, AREA_SIZE, Advice, Clock, Header, MAGIC, Mode, Shared, Slots, VERSION,
 };
 use crate::layout::{path_hash, probe};
 use crate::passage::{Passage, Unobserved};
+use crate::raw_event::RawEvent;
 use crate::switched::Switches;
 
 /// How often rings of dead threads are looked for.
@@ -49,41 +49,6 @@ pub enum Error {
         /// What it returned.
         errno: Errno,
     },
-}
-
-/// One event of one thread, or an access and others like it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawEvent {
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// When the call began, in ns since [`Ring::create`].
-    pub start: u64,
-    /// What happened.
-    pub what: What<PathBuf>,
-    /// Of an access, how many followed it, of the same length and duration, each where and when the one before ended.
-    pub more: u16,
-}
-
-impl RawEvent {
-    /// The same, each access by itself.
-    pub fn singly(self) -> impl Iterator<Item = Self> {
-        (0..=u64::from(self.more)).map(move |number| {
-            let mut one = Self {
-                more: 0,
-                ..self.clone()
-            };
-            if let What::Access {
-                offset, len, took, ..
-            } = &mut one.what
-            {
-                one.start += number * *took;
-                *offset += number * u64::from(*len);
-            }
-            one
-        })
-    }
 }
 
 /// The shared area, seen by its owner.

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 
 use crate::atomic::{MODELLED, Ordering};
 use crate::clock::Calibration;
-use crate::consumer::RawEvent;
 use crate::event::{
     COMMON_BITS, EXTRA_MAX, Malformed, Slot, What, after, code, decode, extent_and_time, extra,
     held,
 };
 use crate::layout::{RING_SLOTS, RINGS, Shared, Slots, Whole};
+use crate::raw_event::RawEvent;
 
 /// How many slots are read before the producer is told that they are free.
 const RELEASE_EVERY: u32 = if MODELLED { 1 } else { 64 };

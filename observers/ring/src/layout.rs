@@ -7,12 +7,14 @@
 //! maps all ([`Whole`]). Pages are touched only when used: an idle ring costs nothing.
 
 use crate::atomic::{AtomicU32, AtomicU64, MODELLED, Ordering};
-use crate::passage::PASSAGES;
 
 /// The environment variable that names the shared area to the program tree.
 pub const ENV: &str = "FOREREAD_RING";
 
-/// What the environment says of the area.
+/// Places for processes that become another program, a power of two: so many can be on their way at once.
+pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
+
+/// The area as the environment variable describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address<'a> {
     /// The area's token.

@@ -31,6 +31,8 @@ mod consumer;
 mod lanes;
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(feature = "std")]
+mod raw_event;
 
 pub use event::{
     EXTRA_MAX, Inode, MORE_MAX, Malformed, NAME_FOLLOWED, NAME_INODE, NAME_LISTED, OPEN_CREATED,
@@ -38,12 +40,14 @@ pub use event::{
     What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, AREA_SIZE, Address, Advice, Clock, ENV, Header, MAGIC, Mode, RING_SLOTS, RINGS,
-    Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
+    ADVICE_SLOTS, AREA_SIZE, Address, Advice, Clock, ENV, Header, MAGIC, Mode, PASSAGES,
+    RING_SLOTS, RINGS, Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
 };
-pub use passage::{PASSAGES, Passage, Unobserved};
+pub use passage::{Passage, Unobserved};
 pub use switched::{Switches, thread};
 pub use writer::{Full, Writer};
 
 #[cfg(feature = "std")]
-pub use consumer::{Error, RawEvent, Ring};
+pub use consumer::{Error, Ring};
+#[cfg(feature = "std")]
+pub use raw_event::RawEvent;

@@ -18,11 +18,11 @@ use loom::thread;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::clock::Calibration;
-use crate::consumer::RawEvent;
 use crate::event::{What, encode, kind};
 use crate::lanes::Lanes;
 use crate::layout::{Clock, Cursors, Header, Line, RINGS, Shared, Slots, Wanted, Whole};
 use crate::passage::Passage;
+use crate::raw_event::RawEvent;
 use crate::writer::{Full, Writer, owner};
 
 /// Events begin at 0: all that is published is due.

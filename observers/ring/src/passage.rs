@@ -10,11 +10,8 @@
 //! Data flow: exec hook → [`Shared::pass`] → constructor → [`Shared::pass`]; [`Shared::gone`] and [`Shared::unobserved`]
 //! for the supervisor.
 
-use crate::atomic::{MODELLED, Ordering};
-use crate::layout::Shared;
-
-/// Places, a power of two: processes that can be on their way at once.
-pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
+use crate::atomic::Ordering;
+use crate::layout::{PASSAGES, Shared};
 
 /// Where a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
