@@ -2,6 +2,7 @@
 //! whether both agree.
 
 use crate::atomic::{AtomicU32, AtomicU64};
+use crate::key::mix;
 
 /// The environment variable that names the segment to the rank's processes, as that of the ring does.
 pub const ENV: &str = "FOREREAD_CACHE";
@@ -38,42 +39,6 @@ pub enum Mode {
     Plain = 1,
     /// Into segments.
     Collective = 2,
-}
-
-/// A page of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// The file's device.
-    pub dev: u64,
-    /// The file's inode.
-    pub ino: u64,
-    /// The page's number.
-    pub page: u64,
-}
-
-impl Key {
-    /// The hash that says where the page may lie.
-    pub fn hash(&self) -> u64 {
-        mix(mix(mix(self.dev.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ self.ino) ^ self.page)
-    }
-}
-
-/// SplitMix64's finalizer.
-pub(crate) const fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// The tag in a set of a page with this hash; never 0.
-pub const fn tag(hash: u64) -> u64 {
-    hash | 1
-}
-
-/// The two of so many sets that a page with this hash may lie in.
-pub fn sets_of(hash: u64, sets: u32) -> [u32; 2] {
-    let place = |half: u64| ((half * u64::from(sets)) >> 32) as u32;
-    [place(hash >> 32), place(hash & u64::from(u32::MAX))]
 }
 
 /// A number for the state of a file, by its size in bytes and by when its contents and its inode were changed, in ns; never 0.

@@ -13,6 +13,7 @@
 //! - [`Segment`]: a mapped segment, with its owner's side: which page gets which slot.
 
 mod atomic;
+mod key;
 pub mod layout;
 #[cfg(not(all(test, loom)))]
 mod map;
@@ -24,6 +25,7 @@ pub mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use layout::{ENV, Key, Mode, PAGE, PART, PARTS, version};
+pub use key::Key;
+pub use layout::{ENV, Mode, PAGE, PART, PARTS, version};
 #[cfg(not(all(test, loom)))]
 pub use segment::{Claim, Counts, Error, Fill, Opened, Segment, runs};

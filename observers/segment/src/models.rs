@@ -9,7 +9,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use crate::atomic::{AtomicU64, Ordering, fence};
-use crate::layout::Key;
+use crate::key::Key;
 use crate::slot::{ALL, Claimed, Slot};
 
 const PAGE: Key = Key {

@@ -21,9 +21,10 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::atomic::{AtomicU64, Ordering};
+use crate::key::{Key, sets_of, tag};
 use crate::layout::{
-    Counters, FILES, File, Header, Key, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX,
-    VERSION, WAYS, sets, sets_of, tag,
+    Counters, FILES, File, Header, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX,
+    VERSION, WAYS, sets,
 };
 use crate::map::Map;
 use crate::slot::{Claimed, Slot, Word};

@@ -8,7 +8,7 @@
 //! - the memory of a part that is marked as being filled belongs to whoever has marked it, void or not.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::layout::Key;
+use crate::key::Key;
 
 /// All parts of a page.
 pub const ALL: u16 = u16::MAX;

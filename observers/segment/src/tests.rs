@@ -4,7 +4,8 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::layout::{Counters, File, Header, Peer, Place, Places, Set, sets_of, tag, version};
+use crate::key::{sets_of, tag};
+use crate::layout::{Counters, File, Header, Peer, Place, Places, Set, version};
 use crate::slot::Slot;
 use crate::{Claim, ENV, Key, Mode, PAGE, PARTS, Segment};
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::{Segment, byte_runs, bytes, count};
 use crate::atomic::AtomicU64;
-use crate::layout::{Key, PAGE, PART};
+use crate::key::Key;
+use crate::layout::{PAGE, PART};
 use crate::slot::{Claimed, Slot};
 
 /// Parts of a page to be filled; those that were not when this is dropped are given up.
