@@ -11,7 +11,7 @@ use foreread_disk::{Disk, Layout, Model, Request};
 use rustc_hash::FxHashMap;
 
 use crate::PAGE;
-use crate::machine::TaskId;
+use crate::processors::TaskId;
 
 /// Bytes of a modelled disk.
 const DISK: u64 = 64 << 30;

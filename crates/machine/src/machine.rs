@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use crate::Spec;
 use crate::cache::Cache;
 use crate::device::Device;
-use crate::processors::Processors;
+use crate::processors::{Processors, TaskId};
 
 /// A machine. Clones are the same one.
 #[derive(Clone)]
@@ -23,9 +23,6 @@ pub struct Machine {
     pub(crate) spec: Rc<Spec>,
     world: Rc<RefCell<World>>,
 }
-
-/// A task's number.
-pub(crate) type TaskId = usize;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 

@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::machine::TaskId;
+/// The number of a task, which the processors work for.
+pub(crate) type TaskId = usize;
 
 /// A quota's period, in ns: the kernel's default.
 const PERIOD: u64 = 100_000_000;
