@@ -49,10 +49,23 @@ pub struct Account {
     pub foreseen: u64,
     /// Whether the program has left the plan.
     pub has_left: bool,
+    /// Where it did, if so.
+    pub left: Option<Left>,
     /// Files that differ from the record.
     pub differences: Vec<(FileId, Difference)>,
     /// Devices fetched from, by `st_dev`.
     pub devices: Vec<u64>,
+}
+
+/// Where a program has left its plan: at the first read, of the window that was judged, that the plan did not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The file read.
+    pub file: FileId,
+    /// The first page read.
+    pub page: u64,
+    /// Reads seen before.
+    pub reads: u64,
 }
 
 /// What became of names. asked = late + unknown: an observer reports no name that the program did not wait for.
@@ -93,6 +106,8 @@ pub(crate) struct Seen {
     window: (u64, u64),
     /// Reads since the last one of a page that was not read before.
     idle: u64,
+    /// The first read of the current window, or of the one by which the plan was left, that the plan did not have.
+    left: Option<Left>,
     pub(crate) has_left: bool,
     pub(crate) has_strayed: bool,
     pub(crate) is_unobserved: bool,
@@ -133,10 +148,15 @@ impl Seen {
                 news.passed = passed.sum();
             }
             if waited {
-                self.waited.add(file, pages);
+                self.waited.add(file, pages.clone());
             }
             self.has_strayed |= waited && !is_planned && is_complete();
             self.idle = 0;
+        }
+        if !is_planned && self.left.is_none() {
+            let page = pages.start;
+            let reads = self.reads;
+            self.left = Some(Left { file, page, reads });
         }
         let foreseen = if is_planned { count } else { 0 };
         self.reads += count;
@@ -146,6 +166,9 @@ impl Seen {
         if self.window.0 >= WINDOW {
             self.has_left |= self.window.1 < self.window.0 / 2;
             self.window = (0, 0);
+            if !self.has_left {
+                self.left = None;
+            }
             news.holds = Some(!self.has_left);
         }
         news
@@ -167,6 +190,7 @@ impl Seen {
             reads: self.reads,
             foreseen: self.foreseen,
             has_left: self.has_left,
+            left: self.left.filter(|_| self.has_left),
             was_full: state.was_full(),
             differences: std::mem::take(&mut state.differences),
             devices: state.devices.iter().copied().collect(),

@@ -19,7 +19,7 @@ use crate::worker::{Difference, difference};
 
 /// A gain below this, in ns, is not worth observing the program for: a run that is observed takes 4 ms more than alone, with everything
 /// in memory.
-const WORTH: u64 = 5_000_000;
+pub const WORTH: u64 = 5_000_000;
 /// Places of a sample that are looked at, at most.
 const PLACES: usize = 64;
 
@@ -73,12 +73,18 @@ impl Look {
 
     /// Whether fetching the plan of this run pays, on so many processors.
     pub fn pays(&self, recorded: &Summary, processors: u64) -> bool {
+        self.gain(recorded, processors)
+            .map_or(self.missing > 0, |gain| gain >= WORTH)
+    }
+
+    /// What fetching the plan of this run would gain, on so many processors, in ns; `None` if the record does not tell.
+    pub fn gain(&self, recorded: &Summary, processors: u64) -> Option<u64> {
         // A run that waited for nothing does not tell what a cold one waits for.
         let was_cold = recorded
             .device_bytes
             .is_none_or(|bytes| bytes >= WAITED_BYTES);
         if !was_cold || recorded.helped {
-            return self.missing > 0;
+            return None;
         }
         // Waits at mapped pages are not observed: the run did not compute meanwhile.
         let idle = recorded
@@ -89,7 +95,7 @@ impl Look {
         let spare = recorded.wall_ns.saturating_sub(computed);
         let waited = recorded.read_ns.max(idle).min(spare);
         let gain = u128::from(waited) * u128::from(self.missing) / u128::from(self.looked.max(1));
-        gain >= u128::from(WORTH)
+        Some(gain.try_into().unwrap_or(u64::MAX))
     }
 }
 

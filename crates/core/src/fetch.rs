@@ -395,6 +395,11 @@ impl State {
             .map_or(self.budget, |first| (first + self.passed).min(self.budget))
     }
 
+    /// Pages of the wants taken, and of these, pages that the program has passed.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.taken, self.passed.min(self.taken))
+    }
+
     #[cfg(test)]
     pub(crate) fn is_on_trial(&self) -> bool {
         self.trial.is_some()

@@ -34,7 +34,7 @@ use std::ops::Range;
 
 use foreread_plan::{FileId, FileMeta};
 
-pub use account::{Account, Names};
+pub use account::{Account, Left, Names};
 pub use session::Session;
 pub use wants::Trace;
 pub use worker::Difference;

@@ -90,6 +90,11 @@ impl Session {
         self.seen.has_left
     }
 
+    /// Pages of the plan requested so far, or found in memory, and of these, pages that the program has passed.
+    pub fn progress(&self) -> (u64, u64) {
+        self.shared.lock().progress()
+    }
+
     /// Whether the program has waited for anything that the plan does not have.
     pub fn has_strayed(&self) -> bool {
         self.seen.has_strayed
