@@ -138,6 +138,25 @@ pub fn done(dev: u64) -> io::Result<Done> {
     })
 }
 
+/// The counters of one block device or partition, open.
+#[derive(Debug)]
+pub struct Counters(fs::File);
+
+impl Counters {
+    /// Opens those of `dev`; `None` where it is no block device.
+    pub fn open(dev: u64) -> Option<Self> {
+        let path = format!("/sys/dev/block/{}/stat", numbers(dev));
+        fs::File::open(path).ok().map(Self)
+    }
+
+    /// What the device has done by now.
+    pub fn read(&self) -> Option<Done> {
+        let mut bytes = [0; 512];
+        let read = rustix::io::pread(&self.0, &mut bytes, 0).ok()?;
+        parse_done(str::from_utf8(&bytes[..read]).ok()?)
+    }
+}
+
 /// Bytes read from a block device or partition since it appeared, by anyone.
 ///
 /// # Errors
