@@ -182,7 +182,8 @@ impl Index {
 
 const _: () = assert!(HEAD == MAGIC.len() + 8);
 
-fn checksum(bytes: &[u8]) -> u64 {
+/// The first bytes of a hash.
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
     let hash = blake3::hash(bytes);
     let first = hash.as_bytes().first_chunk();
     u64::from_le_bytes(*first.expect("32 bytes"))

@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod facts;
 mod identity;
 mod models;
@@ -42,6 +43,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use facts::{Facts, Index};
 
+pub use accounts::StoredRun;
 pub use identity::identity_of;
 pub use models::ModelFile;
 pub use nearest::foreign;
@@ -501,8 +503,9 @@ impl Store {
         }
     }
 
-    /// Deletes a record.
+    /// Deletes a record, and the account of its last run.
     pub fn remove(&self, entry: &Entry) -> Result<()> {
+        self.forget_run(&entry.id);
         match entry.place.remove() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => {

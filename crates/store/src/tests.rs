@@ -509,3 +509,54 @@ fn a_limit_that_is_no_size_is_named() {
     assert_eq!(limit_from(Some("2M")).unwrap(), 2 << 20);
     assert_eq!(limit_from(None).unwrap(), STORE_LIMIT);
 }
+
+#[test]
+fn the_account_of_a_run_lies_beside_its_record_and_goes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let known = identity("/bin/tool", &["tool", "a"]);
+    keep(&store, &known);
+    let id = store.entries().unwrap()[0].id.clone();
+    assert!(store.run_of(&id).unwrap().is_none() && store.last_run().unwrap().is_none());
+    store.keep_run(&known, b"{\"a\":1}").unwrap();
+    assert_eq!(store.run_of(&id).unwrap().unwrap().json, b"{\"a\":1}");
+    // Commands without a record share one place.
+    for name in ["b", "c"] {
+        store
+            .keep_run(&identity("/bin/other", &[name]), name.as_bytes())
+            .unwrap();
+    }
+    let (last, run) = store.last_run().unwrap().unwrap();
+    assert_eq!((last, run.json), (None, b"c".to_vec()));
+    let runs = folder.path().join("runs");
+    assert_eq!(fs::read_dir(&runs).unwrap().count(), 2);
+    assert!(store.keep_run(&known, &vec![b' '; 2 << 20]).is_err());
+    store.remove(&store.entries().unwrap()[0]).unwrap();
+    assert!(store.run_of(&id).unwrap().is_none());
+}
+
+#[test]
+fn an_account_of_a_run_that_is_spoilt_or_newer_is_named_and_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let known = identity("/bin/tool", &["tool", "a"]);
+    keep(&store, &known);
+    let id = store.entries().unwrap()[0].id.clone();
+    store.keep_run(&known, b"{}").unwrap();
+    let path = store.run_of(&id).unwrap().unwrap().path;
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        let mut spoilt = whole.clone();
+        spoilt[at] ^= 0x10;
+        for bytes in [&spoilt[..], &whole[..at]] {
+            fs::write(&path, bytes).unwrap();
+            let error = format!("{:#}", store.run_of(&id).unwrap_err());
+            assert!(error.starts_with(path.to_str().unwrap()), "{error}");
+        }
+    }
+    let mut newer = whole;
+    newer[8] = 9;
+    fs::write(&path, newer).unwrap();
+    let error = format!("{:#}", store.run_of(&id).unwrap_err());
+    assert!(error.contains("version 9"), "{error}");
+}

@@ -58,6 +58,7 @@ impl Store {
     pub fn tidy(&self) {
         self.take_in();
         self.shrink();
+        self.sweep_runs();
     }
 
     /// As [`Store::tidy`], and brings what is noted of the records of this program's executable up to date. The records are
