@@ -5,16 +5,15 @@
 //!
 //! Data flow: command → its record, if that is in memory → the record's sample, held against memory.
 
-use foreread_core::cold::Look;
+use foreread_core::cold::{Look, WORTH};
+use foreread_plan::Summary;
+use foreread_sys::processor;
 
 use super::RunArgs;
 use super::observer::Choice;
 use super::served::not_worth;
+use super::summary::Why;
 
-/// Why foreread did nothing, in words.
-pub(super) const WHY: &str = "all of it was in memory already";
-/// The same, where some of the record's sample was missing.
-const WHY_LITTLE: &str = "too little of it was missing from memory to gain by fetching it";
 /// Of the runs whose plan is in memory one in so many is accompanied to its end, to find out whether the program still reads what
 /// its record says.
 const ACCOMPANIED: u32 = 16;
@@ -32,7 +31,7 @@ pub(super) fn is_listened_to() -> bool {
 
 /// Whether the plan of the command is in memory, and nobody wants an account of the run: then what of the recorded run was not
 /// observed, in sentences, and why foreread does nothing.
-pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, &'static str)> {
+pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
     let is_plain = args.prefetch && !args.redact && !args.explain;
     let has_files = args.json.is_some() || args.output.is_some();
     let is_accompanied = std::process::id().is_multiple_of(ACCOMPANIED);
@@ -48,13 +47,16 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, &'static str)
         return None;
     }
     foreread_store::mark_used(record.handle().file());
-    Some((summary.unobserved.clone(), why(&look)))
+    Some((summary.unobserved.clone(), why(&look, summary)))
 }
 
-/// Why nothing is done for a program of whose plan this was found in memory.
-pub(super) fn why(look: &Look) -> &'static str {
-    match look.missing {
-        0 => WHY,
-        _ => WHY_LITTLE,
+/// Why nothing is done for a program of whose plan this was found in memory, by the foot of its record.
+pub(super) fn why(look: &Look, recorded: &Summary) -> Why {
+    match (look.missing, look.gain(recorded, processor::count())) {
+        (1.., Some(gain_ns)) => Why::LittleGain {
+            gain_ns,
+            cost_ns: WORTH,
+        },
+        _ => Why::InMemory,
     }
 }

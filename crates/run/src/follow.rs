@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
+use foreread_core::Left;
 use foreread_engine::{Config, Engine, IDLE_READS, Session};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Seen, Sequence, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
@@ -44,6 +45,8 @@ pub(super) struct Followed {
     pub(super) trouble: Option<String>,
     /// Why no device goes by what was measured of it.
     pub(super) unmeasured: Option<String>,
+    /// Where the program left the record, if it did and that is known.
+    pub(super) left: Option<Left>,
 }
 
 impl Followed {
@@ -140,6 +143,12 @@ impl Follower {
         }
     }
 
+    /// Bytes fetched so far, and of these, bytes that the program has read.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        let ledger = self.session.ledger();
+        (ledger.issued, ledger.useful + ledger.late)
+    }
+
     /// Whether what the program waits for may be on its way, or about to be asked for.
     pub(super) fn is_busy(&self) -> bool {
         self.session.is_busy()
@@ -164,6 +173,7 @@ impl Follower {
             overtaken: HashSet::new(),
             trouble: None,
             unmeasured: self.unmeasured.get().cloned(),
+            left: None,
         }
     }
 

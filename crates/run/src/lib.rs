@@ -27,6 +27,8 @@ mod report;
 mod served;
 mod summary;
 mod supervisor;
+mod timeline;
+mod told;
 mod touched;
 mod unseen;
 mod user_space;
@@ -65,6 +67,9 @@ use watch::Watch;
 pub use cache::parse_cache;
 pub use observer::{Choice, find_preload, preload_variables};
 pub use profile::in_words;
+pub use summary::{Outcome, Why};
+pub use timeline::{Sample, Waited, Waits, Went};
+pub use told::Told;
 
 /// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
 /// as ever.
@@ -142,7 +147,7 @@ struct Beginning {
 /// Only when the command could not be watched to its end.
 pub fn run(args: &RunArgs) -> Result<End> {
     if let Some((unobserved, why)) = alone::is_in_memory(args) {
-        let mut account = Account::aside(args, why.to_owned());
+        let mut account = Account::aside(args, why.sentence(&summary::program_of(args)));
         account.was_unobserved(&unobserved);
         return Ok(replaced(args, &account, None));
     }
@@ -318,7 +323,10 @@ fn help(
         let files = served::fetched(record);
         served::not_worth(found, record, &files)
     });
-    account.alone = look.as_ref().map(alone::why);
+    account.alone = look
+        .as_ref()
+        .zip(recorded.as_ref())
+        .map(|(look, foot)| alone::why(look, foot));
     let mut observed = match look {
         Some(_) => None,
         None => {
@@ -457,7 +465,8 @@ fn help(
         store,
         identity: &plan.identity,
     });
-    supervisor.close(&mut account, Path::new(&plan.identity.exe), kept, link);
+    let exe = Path::new(&plan.identity.exe);
+    let went = supervisor.close(&mut account, exe, kept, link);
     if let Some(path) = &args.json {
         link.doing(&format!("writing the account {}", path.display()));
     }
@@ -471,6 +480,10 @@ fn help(
         |rank, part| ranks::line(shared.as_deref(), link.pid, rank, part),
     );
     link.account(&text);
+    // A run without an account is none the worse.
+    if let Some(store) = store.filter(|_| args.record) {
+        let _ = account.told(plan.meta(began.time), went).keep(store);
+    }
     // All memory is given back at once: freed by itself, what is known of 15,000 names takes 15 ms, for which the program's
     // caller would wait.
     std::process::exit(0)

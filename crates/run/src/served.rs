@@ -198,6 +198,7 @@ impl LeftAlone {
             overtaken: HashSet::new(),
             trouble: self.plan.trouble.get().cloned(),
             unmeasured: None,
+            left: None,
         }
     }
 }
@@ -223,6 +224,12 @@ impl Served {
     /// Whether the program has waited for anything that the record does not have.
     pub(super) fn has_strayed(&self) -> bool {
         self.session.has_strayed()
+    }
+
+    /// Bytes of the plan requested so far, or found in memory, and of these, bytes that the program has read.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        let (taken, passed) = self.session.progress();
+        (taken * PAGE, passed * PAGE)
     }
 
     /// Whether the record has the file.
@@ -266,6 +273,7 @@ impl Served {
         let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
         let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
         Followed {
+            left: account.left,
             overtaken,
             report: Some(report(account, phase)),
             files: self.recorded,

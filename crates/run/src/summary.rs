@@ -5,7 +5,9 @@ mod explain;
 mod json;
 mod line;
 mod reason;
+mod stored;
 mod unobserved;
+mod why;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,7 +24,7 @@ use foreread_sys::process::End;
 use foreread_sys::{replace, usage};
 use foreread_words::units::bytes;
 use foreread_words::{counted, plain, shown};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cache::CacheAccount;
 use super::files::Recorded;
@@ -34,6 +36,7 @@ use super::served::REPLAY;
 use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub(super) use ahead::became;
+pub use why::Why;
 
 /// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is
 /// taken for lost. Where 95 % are foreseen, of 32 reads fewer than nine tenths are in one run of fourteen (binomial).
@@ -43,9 +46,9 @@ const FEW_READS: u64 = 32;
 const FEW_NAMES: u64 = 16;
 
 /// What kind of run it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// Recorded for the next time.
     Recorded,
     /// Kept ahead of.
@@ -81,7 +84,11 @@ pub(super) struct Account {
     /// Those of them that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
     /// Why the program was left alone, if its plan was looked for in memory.
-    pub(super) alone: Option<&'static str>,
+    pub(super) alone: Option<Why>,
+    /// Where the program left its record, if it did: the read, its file and offset.
+    pub(super) left: Option<(u64, String, u64)>,
+    /// Whether the program waited mostly for reads that went on where the last one of their file ended.
+    pub(super) is_onward: bool,
     /// What of the program was not observed, in sentences.
     unobserved: Vec<String>,
     /// Whether the kernel observed it, because the preload library would see too little.
@@ -127,6 +134,8 @@ impl Account {
             all_cpu: None,
             unseen_bytes: None,
             alone: None,
+            left: None,
+            is_onward: false,
             unobserved: Vec::new(),
             by_kernel: false,
             lost: 0,
@@ -492,7 +501,7 @@ pub(super) fn print_without(args: &RunArgs, why: &str) {
 }
 
 /// The program's name, as it was given.
-fn program_of(args: &RunArgs) -> String {
+pub(super) fn program_of(args: &RunArgs) -> String {
     let program = Path::new(&args.command[0]);
     let name = program.file_name().unwrap_or(program.as_os_str());
     let name: Cow<'_, str> = name.to_string_lossy();

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
 use foreread_plan::format::redefine;
-use foreread_plan::{FileId, FileMeta, Identity, Rank, Sequence, ThreadId, ThreadMeta};
+use foreread_plan::{FileId, FileMeta, Identity, PAGE, Rank, Sequence, ThreadId, ThreadMeta};
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
-use foreread_words::counted;
+use foreread_words::{counted, shown};
+use rustc_hash::FxHashMap;
 
 use super::cache::CacheAccount;
 use super::follow::{Followed, Follower, Guesses};
@@ -21,6 +22,7 @@ use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::served::{LeftAlone, Served};
 use super::summary::Account;
+use super::timeline::{Timeline, Went};
 use super::unseen::Explained;
 use super::watch::{Sink, Watch};
 
@@ -33,6 +35,7 @@ pub(super) struct Sinks {
     pub(super) follower: Option<Follower>,
     pub(super) served: Option<Served>,
     explained: Explained,
+    timeline: Timeline,
 }
 
 impl Sinks {
@@ -42,11 +45,23 @@ impl Sinks {
             follower: None,
             served,
             explained: Explained::default(),
+            timeline: Timeline::default(),
         }
     }
 }
 
 impl Sinks {
+    /// Takes a sample of how far the device and whoever fetches are, in a run that is so old.
+    fn sample(&mut self, age: Duration) {
+        let (served, follower) = (&self.served, &self.follower);
+        let progress = || match (served, follower) {
+            (Some(served), _) => Some(served.progress()),
+            (None, Some(follower)) => Some(follower.progress()),
+            (None, None) => None,
+        };
+        self.timeline.look(age.as_nanos() as u64, progress);
+    }
+
     /// The program is not observed from now on, or was not all the time.
     fn look_away(&mut self) {
         self.follower.iter().for_each(Follower::look_away);
@@ -57,6 +72,7 @@ impl Sinks {
 impl Sink for Sinks {
     fn file(&mut self, id: FileId, meta: &FileMeta) {
         self.explained.file(id, meta);
+        self.timeline.file(meta);
         if let Some(recorder) = &mut self.recorder {
             recorder.file(id, meta);
         }
@@ -115,6 +131,7 @@ impl Sink for Sinks {
 
     fn accesses(&mut self, sequence: Sequence) {
         self.explained.accesses(&sequence);
+        self.timeline.accesses(&sequence);
         if let Some(recorder) = &mut self.recorder {
             recorder.accesses(sequence);
         }
@@ -164,6 +181,7 @@ impl Supervisor {
             if let Some(finished) = self.wait(link, timeout) {
                 return finished;
             }
+            self.sinks.sample(self.started.elapsed());
             if !observing {
                 continue;
             }
@@ -306,14 +324,14 @@ impl Supervisor {
     }
 
     /// Take the last reports of the program, whose file is `exe`, end the session, keep the record, in the store if it goes
-    /// there, and enter it all in the account.
+    /// there, and enter it all in the account. How the run went, over its time.
     pub(super) fn close(
         &mut self,
         account: &mut Account,
         exe: &Path,
         kept: Option<Kept<'_>>,
         link: &Link,
-    ) {
+    ) -> Went {
         link.doing("taking the program's last reports");
         let was_observing = self.observing();
         let looked_away = self.looked_away;
@@ -331,6 +349,7 @@ impl Supervisor {
         link.doing("looking at the files that the program wrote");
         self.watch.finish(&mut self.sinks);
         account.cache = self.collective.as_ref().map(CacheAccount::of);
+        account.is_onward = self.sinks.timeline.is_onward();
         account.lost = self.observer.as_ref().map_or(0, |one| one.lost());
         account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();
@@ -401,7 +420,14 @@ impl Supervisor {
                 overtaken,
                 trouble,
                 unmeasured,
+                left,
             } = followed;
+            account.left = left.and_then(|left| {
+                let met = self.watch.files().all_met();
+                let (_, meta) = { met }.find(|(id, _)| *id == left.file)?;
+                let path = shown(&meta.path.to_string_lossy()).into_owned();
+                Some((left.reads, path, left.page * PAGE))
+            });
             changed = overtaken;
             if let Some(why) = unmeasured {
                 account.remark(why);
@@ -451,7 +477,7 @@ impl Supervisor {
         }
         let own = kept.map(|Kept { store, identity }| store.place_for(identity));
         let Some(own) = own.filter(|_| self.records) else {
-            return;
+            return self.went();
         };
         // Of a damaged record that nobody followed there is nothing to be replaced by.
         if account.outgrown() || is_alone && account.is_damaged() {
@@ -470,6 +496,17 @@ impl Supervisor {
                 })
             });
         }
+        self.went()
+    }
+
+    /// How the run went, over its time.
+    fn went(&mut self) -> Went {
+        let met: FxHashMap<_, _> = self.watch.files().all_met().collect();
+        let path = |file| {
+            let meta: &&FileMeta = met.get(&file)?;
+            Some(shown(&meta.path.to_string_lossy()).into_owned())
+        };
+        std::mem::take(&mut self.sinks.timeline).finish(path)
     }
 }
 

@@ -173,7 +173,9 @@ fn decode(mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     let (version, rest) = rest.split_first_chunk().context(damaged)?;
     let version = u16::from_le_bytes(*version);
     if version != VERSION {
-        bail!("the account of a run is of version {version}, and this foreread reads version {VERSION}");
+        bail!(
+            "the account of a run is of version {version}, and this foreread reads version {VERSION}"
+        );
     }
     let (length, _) = rest.split_first_chunk().context(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;

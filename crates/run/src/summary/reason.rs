@@ -1,10 +1,9 @@
 //! Why foreread could not help, or not fully.
 
 use foreread_sys::mounts::Mount;
-use foreread_words::counted;
 use foreread_words::units::bytes;
 
-use super::{Account, FEW_NAMES};
+use super::{Account, FEW_NAMES, Why};
 use crate::cache::CacheAccount;
 use crate::report::{Phase, Report, Strand};
 
@@ -28,52 +27,73 @@ impl Account {
         self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
     }
 
+    /// Which of the six reasons it is that nothing was gained, if one is known.
+    pub(crate) fn why(&self) -> Option<Why> {
+        if let Some(why) = self.hidden
+            && !self.needs_nobody()
+        {
+            let because = format!(
+                "{} could not be observed: it is {why}, and the preload library cannot be loaded into it",
+                self.program
+            );
+            return Some(Why::Unobserved {
+                because: vec![because],
+            });
+        }
+        let (report, plan) = self.of_plan()?;
+        match plan.phase {
+            // What differs from the record is the nearer reason.
+            Phase::Hot if !self.was_cold() && self.files.is_empty() => {
+                Some(self.alone.clone().unwrap_or(Why::InMemory))
+            }
+            Phase::Hot if !self.was_cold() => None,
+            // Other content leads a program elsewhere.
+            Phase::GaveUp if !self.files.is_empty() => None,
+            Phase::GaveUp => Some(match &self.left {
+                Some((read, file, offset)) => Why::Left {
+                    read: read + 1,
+                    at: Some((file.clone(), *offset)),
+                    since: plan.reads.saturating_sub(*read),
+                },
+                None => Why::Left {
+                    read: plan.foreseen + 1,
+                    at: None,
+                    since: plan.reads.saturating_sub(plan.foreseen),
+                },
+            }),
+            _ if report.ledger.evicted > report.ledger.issued / 2 => Some(Why::LittleMemory {
+                fetched: report.ledger.issued,
+                gone: report.ledger.evicted,
+            }),
+            _ if !self.was_helped() && self.was_cold() && self.is_onward => Some(Why::FrontToBack),
+            _ => None,
+        }
+    }
+
     /// Why foreread could not help, or not fully.
     fn cause(&self) -> Option<String> {
         if let Some(note) = self.notes.first() {
             return Some(note.clone());
         }
-        if let Some(why) = self.hidden
-            && !self.needs_nobody()
-        {
-            return Some(format!(
-                "{} could not be observed: it is {why}, and the preload library cannot be loaded into it",
-                self.program
-            ));
+        if let Some(why) = self.why() {
+            return Some(why.sentence(&self.program));
         }
         if let Some((_, plan)) = self.of_plan() {
-            match plan.phase {
-                Phase::Hot if !self.was_cold() => {
-                    let changed = self.files.first().cloned();
-                    return changed
-                        .or_else(|| Some(self.alone.unwrap_or(crate::alone::WHY).into()));
-                }
-                // Other content leads a program elsewhere.
-                Phase::GaveUp if !self.files.is_empty() => {}
-                Phase::GaveUp => {
-                    return Some(format!(
-                        "after {} {} went its own way",
-                        counted(plan.foreseen, "read", "reads"),
-                        self.program
-                    ));
-                }
-                _ => {}
-            }
             let file = self.files.first().cloned();
-            if !self.was_helped() && plan.phase != Phase::GaveUp {
-                let waited = self.device_bytes.filter(|_| self.was_cold());
-                let why = || match (Mount::table().err(), waited) {
-                    (Some(why), _) => format!("the table of mounts cannot be read: {why}"),
-                    (None, None) => "nothing was missing that it could have fetched".to_owned(),
-                    (None, Some(waited)) => format!(
-                        "nothing was fetched, and {} waited for {} itself",
-                        self.program,
-                        bytes(waited)
-                    ),
-                };
-                return file.or_else(|| Some(why()));
+            if self.was_helped() || plan.phase == Phase::GaveUp {
+                return file;
             }
-            return file;
+            let waited = self.device_bytes.filter(|_| self.was_cold());
+            let why = || match (Mount::table().err(), waited) {
+                (Some(why), _) => format!("the table of mounts cannot be read: {why}"),
+                (None, None) => "nothing was missing that it could have fetched".to_owned(),
+                (None, Some(waited)) => format!(
+                    "nothing was fetched, and {} waited for {} itself",
+                    self.program,
+                    bytes(waited)
+                ),
+            };
+            return file.or_else(|| Some(why()));
         }
         if self.was_helped() {
             return None;

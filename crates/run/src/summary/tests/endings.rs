@@ -198,7 +198,7 @@ fn endings() -> Vec<Ending> {
             "given up",
             by_own_record(Phase::GaveUp, 40, 3, bad),
             "8.00 KiB ahead of sh: 0 B useful, 0 B late, 8.00 KiB wasted; 2.43 ms against 9.00 ms when recorded, \
-             partly in memory; after 3 reads sh went its own way",
+             partly in memory; sh left its record at read 4",
             &[
                 "reads seen   40, 3 foreseen; then the record was given up",
                 "accuracy     0.0 % of what was asked for was read",
@@ -217,7 +217,7 @@ fn endings() -> Vec<Ending> {
                     ..none
                 },
             ),
-            "stood aside: after 0 reads sh went its own way",
+            "stood aside: sh left its record at read 1",
             &[
                 "reads seen   40, 0 foreseen; then the record was given up",
                 "fetched      nothing",
@@ -260,10 +260,16 @@ fn endings() -> Vec<Ending> {
                     missing: 1,
                     differences: Vec::new(),
                 };
-                account.alone = Some(crate::alone::why(&look));
+                let recorded = Summary {
+                    wall_ns: 64_000_000,
+                    read_ns: 64_000_000,
+                    device_bytes: Some(16 << 20),
+                    ..Summary::default()
+                };
+                account.alone = Some(crate::alone::why(&look, &recorded));
                 account.device_bytes = Some(64 << 10);
             }),
-            "stood aside: too little of it was missing from memory to gain by fetching it",
+            "stood aside: fetching could gain 1.00 ms, and to follow sh costs 5.00 ms",
             &["from device  64.0 KiB waited for by the program itself"],
             Outcome::Aside,
         ),

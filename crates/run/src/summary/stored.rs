@@ -1,0 +1,53 @@
+//! The account of a run as it is stored.
+
+use foreread_plan::Meta;
+
+use super::Account;
+use crate::timeline::Went;
+use crate::told::Told;
+
+impl Account {
+    /// What is stored of the run that `meta` names and that went so.
+    pub(crate) fn told(&self, meta: Meta, went: Went) -> Told {
+        let report = self.report.as_ref();
+        let line = self.line();
+        let line = line.strip_prefix("foreread: ").unwrap_or(&line);
+        Told {
+            meta,
+            host: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            program: self.program.clone(),
+            line: line.to_owned(),
+            outcome: self.outcome(),
+            why: self.why(),
+            wall_ns: self.wall_ns,
+            exit_status: self.status,
+            cpu_ns: self.cpu_ns,
+            device_bytes: self.device_bytes,
+            unseen_bytes: self.unseen_bytes,
+            lost: self.lost,
+            cold_wall_ns: self.baseline.as_ref().and_then(|base| base.cold_wall_ns),
+            recorded_wall_ns: self.baseline.as_ref().map(|base| base.wall_ns),
+            followed: self
+                .followed
+                .as_ref()
+                .map(|found| found.path.display().to_string()),
+            followed_own: self.has_own_record(),
+            recorded: self
+                .recorded
+                .as_ref()
+                .map(|path| path.display().to_string()),
+            ledger: report.map(|report| report.ledger),
+            names: report.map(|report| report.names),
+            reads_seen: report.map(|report| report.reads),
+            foreseen: report.map(|report| report.foreseen),
+            notes: self.told_beside().map(str::to_owned).collect(),
+            unobserved: self.unobserved.clone(),
+            files: self.files.clone(),
+            rank: self.rank,
+            went,
+        }
+    }
+}

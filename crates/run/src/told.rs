@@ -1,0 +1,76 @@
+//! The account of a run as it is stored, for `foreread report` and `foreread explain`.
+//!
+//! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`Told`], as JSON → the store; later, in another process, back.
+
+use anyhow::Result;
+use foreread_engine::{Ledger, Names};
+use foreread_plan::{Meta, Rank};
+use foreread_store::Store;
+use serde::{Deserialize, Serialize};
+
+use crate::summary::{Outcome, Why};
+use crate::timeline::Went;
+
+/// The account of a run. Times in ns, sizes in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Told {
+    /// Command, folder, and when the run began.
+    pub meta: Meta,
+    /// The machine's name.
+    pub host: String,
+    /// The program's name.
+    pub program: String,
+    /// The line after the run, without the name of foreread.
+    pub line: String,
+    /// What kind of run it was.
+    pub outcome: Outcome,
+    /// Why nothing was gained, if nothing was.
+    pub why: Option<Why>,
+    /// How long the run took.
+    pub wall_ns: u64,
+    /// How it ended.
+    pub exit_status: i32,
+    /// Processor time of the program.
+    pub cpu_ns: Option<u64>,
+    /// What the program had from devices by itself.
+    pub device_bytes: Option<u64>,
+    /// Of these, what no observed read explains.
+    pub unseen_bytes: Option<u64>,
+    /// Reads that came too fast to be reported.
+    pub lost: u64,
+    /// Time of the plain cold run that was recorded, and of the recorded run, however it was.
+    pub cold_wall_ns: Option<u64>,
+    /// Time of the recorded run.
+    pub recorded_wall_ns: Option<u64>,
+    /// The record that was followed, and whether it is this command's own.
+    pub followed: Option<String>,
+    /// Whether that is this command's own.
+    pub followed_own: bool,
+    /// The record that was written.
+    pub recorded: Option<String>,
+    /// What became of what was fetched; `None` if nobody fetched.
+    pub ledger: Option<Ledger>,
+    /// And of names.
+    pub names: Option<Names>,
+    /// Reads seen, and of these, reads that were foreseen.
+    pub reads_seen: Option<u64>,
+    /// Reads that were foreseen.
+    pub foreseen: Option<u64>,
+    /// What went wrong on foreread's side, and what else is to be known, in sentences.
+    pub notes: Vec<String>,
+    /// What of the program was not observed, in sentences.
+    pub unobserved: Vec<String>,
+    /// Files that differ from the record, in sentences.
+    pub files: Vec<String>,
+    /// The rank of a parallel program.
+    pub rank: Option<Rank>,
+    /// How it went, over its time.
+    pub went: Went,
+}
+
+impl Told {
+    /// Keeps it beside the command's record.
+    pub(crate) fn keep(&self, store: &Store) -> Result<()> {
+        store.keep_run(&self.meta.identity, &serde_json::to_vec(self)?)
+    }
+}
