@@ -53,7 +53,7 @@ impl Why {
                 "{program} reads its files from front to back, and the kernel reads ahead of that by itself"
             ),
             Self::LittleGain { gain_ns, cost_ns } => format!(
-                "fetching could gain {}, and to follow {program} costs {}",
+                "fetching ahead could save {}, and observing {program} costs {}",
                 duration(*gain_ns),
                 duration(*cost_ns)
             ),
@@ -86,7 +86,7 @@ mod tests {
                 gain_ns: 3_100_000,
                 cost_ns: 5_000_000
             }),
-            "fetching could gain 3.10 ms, and to follow sort costs 5.00 ms"
+            "fetching ahead could save 3.10 ms, and observing sort costs 5.00 ms"
         );
         assert_eq!(
             said(Why::Left {

@@ -269,7 +269,7 @@ fn endings() -> Vec<Ending> {
                 account.alone = Some(crate::alone::why(&look, &recorded));
                 account.device_bytes = Some(64 << 10);
             }),
-            "stood aside: fetching could gain 1.00 ms, and to follow sh costs 5.00 ms",
+            "stood aside: fetching ahead could save 1.00 ms, and observing sh costs 5.00 ms",
             &["from device  64.0 KiB waited for by the program itself"],
             Outcome::Aside,
         ),
