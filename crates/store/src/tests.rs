@@ -560,3 +560,15 @@ fn an_account_of_a_run_that_is_spoilt_or_newer_is_named_and_not_read() {
     let error = format!("{:#}", store.run_of(&id).unwrap_err());
     assert!(error.contains("version 9"), "{error}");
 }
+
+#[test]
+fn a_program_is_being_recorded_as_long_as_its_record_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let known = identity("/bin/tool", &["tool", "a"]);
+    assert!(!store.is_being_recorded(&known));
+    let growing = begun(&store, &known);
+    assert!(store.is_being_recorded(&known));
+    drop(growing);
+    assert!(!store.is_being_recorded(&known));
+}

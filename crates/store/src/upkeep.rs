@@ -131,6 +131,14 @@ impl Store {
         Ok(())
     }
 
+    /// Whether a run of this program is writing its record now.
+    pub fn is_being_recorded(&self, identity: &Identity) -> bool {
+        let partials = self.place_for(identity).partials().unwrap_or_default();
+        partials
+            .iter()
+            .any(|partial| matches!(partial.take_over(), Ok(None)))
+    }
+
     /// Takes in what killed recorders left. What cannot be done now is tried again at the next
     /// opening, so failures are not reported.
     pub(super) fn take_in(&self) {
