@@ -22,6 +22,7 @@ mod readahead;
 mod real;
 mod records;
 mod replay;
+mod report;
 mod services;
 mod signals;
 mod store;
@@ -50,6 +51,7 @@ pub fn add(suite: &mut Suite) {
         real::TESTS,
         records::TESTS,
         replay::TESTS,
+        report::TESTS,
         services::TESTS,
         signals::TESTS,
         store::TESTS,

@@ -17,6 +17,7 @@ use foreread_traces::Format;
 use foreread_words::units;
 
 use crate::calibrate::LEAST;
+use crate::report::Part;
 use crate::run::{Record, Run};
 use crate::sim::{Asked, Sequences, parameter};
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Record(Record),
     List(List),
     Show(Show),
+    Explain(Explain),
+    Report(Report),
     Forget(Forget),
     Prune(Prune),
     Analyze(Analyze),
@@ -118,6 +121,54 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) all: bool,
     /// Show the record of COMMAND
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Explain why a run was faster, or was not
+///
+/// Prints, on one screen, the line after the last run, what it gained or why it gained nothing, and what is worth knowing of the
+/// command, worst first. foreread report makes a page of the same.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last run]
+    pub(crate) record: Option<String>,
+    /// Explain the last run, of whichever command
+    #[arg(long, conflicts_with_all = ["record", "command"])]
+    pub(crate) last: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Explain the last run of COMMAND
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Make a page of a run: what was read, and what foreread did
+///
+/// Writes one HTML file that loads nothing and needs no script: what was gained or why nothing was, what became of what was fetched,
+/// findings, a timeline, the files with most waiting. It shows the record of the command and the account of its last run, and says
+/// what it lacks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last run]
+    pub(crate) record: Option<String>,
+    /// Report the last run, of whichever command
+    #[arg(long, conflicts_with_all = ["record", "command"])]
+    pub(crate) last: bool,
+    /// Write to FILE; - is standard output [default: PROGRAM-report.html; standard output for --svg, --csv and --json]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Draw one part as SVG
+    #[arg(long, value_name = "PART", conflicts_with_all = ["csv", "json"])]
+    pub(crate) svg: Option<Part>,
+    /// Print the numbers of one part as CSV
+    #[arg(long, value_name = "PART", conflicts_with = "json")]
+    pub(crate) csv: Option<Part>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Report the last run of COMMAND
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
     pub(crate) command: Vec<OsString>,
 }

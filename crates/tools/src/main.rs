@@ -13,12 +13,14 @@
 mod analyze;
 mod args;
 mod calibrate;
+mod chosen;
 mod daemon;
 mod doctor;
 mod forget;
 mod list;
 mod output;
 mod pages;
+mod report;
 mod run;
 mod show;
 mod sim;
@@ -36,10 +38,13 @@ use output::{named, output};
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();
-    ended(match Args::try_parse() {
-        Ok(args) => dispatch(args.command).and_then(flushed),
-        Err(answer) => answered(&answer),
-    })
+    let parsed = help::command().try_get_matches();
+    ended(
+        match parsed.and_then(|given| Args::from_arg_matches(&given)) {
+            Ok(args) => dispatch(args.command).and_then(flushed),
+            Err(answer) => answered(&answer),
+        },
+    )
 }
 
 /// What the parser has to say in place of a command: the help, the version, or what is wrong with the command line.
@@ -65,6 +70,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Record(record) => Ok(end_as(foreread_run::run(&record.into())?)),
         Command::List(list) => list::list(&list),
         Command::Show(show) => show::show(&show),
+        Command::Explain(explain) => report::text::explain(&explain),
+        Command::Report(report) => report::report(&report),
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
         Command::Analyze(analyze) => analyze::analyze(&analyze),

@@ -5,12 +5,22 @@
 
 use std::io::{self, StdoutLock, Write, stdout};
 
+use foreread_words::units::WIDTH;
+use rustix::termios::tcgetwinsize;
+
 /// Standard output.
 pub(crate) struct Output(StdoutLock<'static>);
 
 /// Standard output, for one command.
 pub(crate) fn output() -> Output {
     Output(stdout().lock())
+}
+
+/// Columns of the terminal that standard output is; `None` if it is none: what a program reads is not cut.
+pub(crate) fn width() -> Option<usize> {
+    let size = tcgetwinsize(stdout()).ok()?;
+    let columns = usize::from(size.ws_col);
+    Some(if columns == 0 { WIDTH } else { columns })
 }
 
 impl Write for Output {

@@ -150,6 +150,12 @@ fn output_that_cannot_be_written_fails_a_command_and_is_named() {
         &["list", "--json"],
         &["show"],
         &["show", "--json"],
+        &["explain"],
+        &["explain", "--json"],
+        &["report", "-o", "-"],
+        &["report", "--json"],
+        &["report", "--csv", "files"],
+        &["report", "--svg", "files"],
         &["doctor"],
         &["doctor", "--json"],
         &["analyze", trace],
@@ -543,7 +549,8 @@ fn doctor_and_help_fit_eighty_columns() {
 fn completions_and_man_pages_cover_every_command() {
     let user = User::new();
     let commands = [
-        "run", "record", "list", "show", "forget", "prune", "doctor", "slowdisk",
+        "run", "record", "list", "show", "explain", "report", "forget", "prune", "doctor",
+        "slowdisk",
     ];
     for shell in ["bash", "zsh", "fish"] {
         let script = user.says(&["completions", shell]);
@@ -585,4 +592,33 @@ fn a_report_cut_short_by_its_reader_is_no_failure() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(String::from_utf8(output.stdout).unwrap().ends_with("0\n"));
+}
+
+#[test]
+fn a_report_is_one_file_and_none_is_left_where_it_cannot_be_made() {
+    let user = User::new();
+    let path = user.keep(A, &["reader", "a b"]);
+    let page = user.home.path().join("page.html");
+    let out = page.to_str().unwrap();
+    assert!(user.says(&["report", A, "-o", out]).starts_with(out));
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("/srv/backward.db") && text.ends_with("</html>\n"));
+    assert!(text.contains("No account of a run"), "{text}");
+    let explained = user.says(&["explain", "reader"]);
+    assert!(explained.contains("/srv/backward.db"), "{explained}");
+    // What is refused leaves an earlier page as it was.
+    let mut bytes = fs::read(&path).unwrap();
+    let version = version_offset(&bytes);
+    bytes[version..version + 2].copy_from_slice(&999u16.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let error = user.fails(&["report", A, "-o", out]);
+    assert!(error.contains("version 999"), "{error}");
+    let error = user.fails(&["explain", "no-such"]);
+    assert!(error.contains("no-such"), "{error}");
+    let error = user.fails(&["report", "--", "cat", "something"]);
+    assert!(error.contains("no record of cat something"), "{error}");
+    assert_eq!(fs::read_to_string(&page).unwrap(), text);
+    user.keep(A, &["reader"]);
+    let error = user.fails(&["report", A, "-o", "/dev/full"]);
+    assert!(error.contains("/dev/full: is no regular file"), "{error}");
 }

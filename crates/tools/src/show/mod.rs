@@ -11,23 +11,21 @@ mod signatures;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use foreread_plan::format::{Ending, Reader};
-use foreread_plan::{Access, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId};
-use foreread_store::{Store, identity_of};
+use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, Rank, Summary, ThreadId};
 use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
 use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::analyze::Row;
-use crate::args;
-use crate::list::{command_line, short_command_line};
+use crate::list::short_command_line;
 use crate::output::output;
+use crate::{args, chosen};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 use signatures::Streams;
@@ -47,7 +45,7 @@ const TICK: u64 = 1 << 18;
 
 /// Shows the record asked for.
 pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
-    let mut reader = open(args)?;
+    let mut reader = chosen::record(args.record.as_deref(), &args.command)?;
     let progress = progress(&reader);
     let mut streams = Streams::default();
     let (digests, damage) = digest(&mut reader, &mut streams, &progress);
@@ -96,62 +94,6 @@ struct Digest {
     took: u64,
     kinds: BTreeMap<&'static str, u64>,
     pattern: Pattern,
-}
-
-/// Finds the record the arguments name.
-fn open(args: &args::Show) -> Result<Reader> {
-    if let Some(name) = &args.record
-        && (name.contains('/') || name.ends_with(".fr"))
-    {
-        return Ok(Reader::open(Path::new(name))?);
-    }
-    let store = Store::open()?;
-    if !args.command.is_empty() {
-        let identity = identity_of(&args.command);
-        let known = match store.find(&identity)? {
-            Some(known) if known.0.exact => Some(known),
-            // Its words may have been left out.
-            other => match store.find(&store.redacted(&identity)?)? {
-                Some(known) if known.0.exact => Some(known),
-                redacted => other.or(redacted),
-            },
-        };
-        let Some((found, record)) = known else {
-            bail!("no record of {}", command_line(&identity));
-        };
-        if let Some(trouble) = &found.trouble {
-            eprintln!("foreread: {}", plain(trouble));
-        }
-        if !found.exact {
-            eprintln!("foreread: this is the record of {}", plain(&found.differs));
-        }
-        return Ok(record.open()?);
-    }
-    let entries = store.entries()?;
-    let Some(name) = &args.record else {
-        let Some(last) = entries.first() else {
-            bail!("{}: no records", store.folder().display());
-        };
-        return last.reader();
-    };
-    let by_id = store.entry(name);
-    if by_id.is_ok() {
-        return by_id?.reader();
-    }
-    // What it was called by may be a link: sh is dash.
-    let named = |identity: &Identity| {
-        let called = identity.argv.first();
-        let mut names = [&identity.exe].into_iter().chain(called);
-        names.any(|path| Path::new(path).ends_with(name))
-    };
-    let by_name = entries
-        .iter()
-        .filter_map(|entry| entry.reader().ok())
-        .find(|reader| named(&reader.meta().identity));
-    match by_name {
-        Some(reader) => Ok(reader),
-        None => by_id?.reader(),
-    }
 }
 
 /// Reads all accesses; what damage ends them, if any.

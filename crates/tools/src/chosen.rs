@@ -1,0 +1,180 @@
+//! The record, and the account of the last run, that a command line names.
+//!
+//! Data flow: the start of an id, a program's name, a path, a command, or nothing → the record's [`Reader`] and the run's [`Told`].
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use foreread_plan::Identity;
+use foreread_plan::format::Reader;
+use foreread_run::Told;
+use foreread_store::{Store, StoredRun, identity_of};
+use foreread_words::plain;
+
+use crate::list::command_line;
+
+/// A run to be shown.
+pub(crate) struct Chosen {
+    /// The command's record, if it has one.
+    pub(crate) record: Option<Reader>,
+    /// The account of its last run, if there is one.
+    pub(crate) told: Option<Told>,
+    /// What else is to be known, in sentences.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// The record named so.
+///
+/// # Errors
+/// When there is none, or it cannot be used; the error names it.
+pub(crate) fn record(name: Option<&str>, command: &[OsString]) -> Result<Reader> {
+    if let Some(name) = name.filter(|name| is_path(name)) {
+        return Ok(Reader::open(Path::new(name))?);
+    }
+    let store = Store::open()?;
+    if !command.is_empty() {
+        let (reader, remarks) = of_command(&store, command)?;
+        for remark in remarks {
+            eprintln!("foreread: {remark}");
+        }
+        return Ok(reader);
+    }
+    match name {
+        Some(name) => named(&store, name),
+        None => last(&store),
+    }
+}
+
+/// The record named so, and the account of its command's last run. Without a name, or if the `last` run is asked for, it is that of the
+/// run that ended last, which may have no record.
+///
+/// # Errors
+/// As [`record`].
+pub(crate) fn run(name: Option<&str>, last_run: bool, command: &[OsString]) -> Result<Chosen> {
+    if let Some(name) = name.filter(|name| is_path(name)) {
+        let path = Path::new(name);
+        let mut chosen = Chosen {
+            record: Some(Reader::open(path)?),
+            told: None,
+            remarks: Vec::new(),
+        };
+        // One of the store has an account, whatever way leads to it.
+        if let Ok(store) = Store::open()
+            && let (Ok(folder), Ok(there)) = (store.folder().canonicalize(), path.canonicalize())
+            && there.parent() == Some(&folder)
+        {
+            chosen.add_run(&store);
+        }
+        return Ok(chosen);
+    }
+    let store = Store::open()?;
+    let mut chosen = Chosen {
+        record: None,
+        told: None,
+        remarks: Vec::new(),
+    };
+    if !command.is_empty() {
+        let (reader, remarks) = of_command(&store, command)?;
+        chosen.remarks = remarks;
+        chosen.record = Some(reader);
+    } else if let Some(name) = name.filter(|_| !last_run) {
+        chosen.record = Some(named(&store, name)?);
+    } else {
+        match store.last_run()? {
+            Some((Some(id), _)) => chosen.record = Some(store.entry(&id)?.reader()?),
+            Some((None, run)) => {
+                chosen.told = Some(told(&run)?);
+                return Ok(chosen);
+            }
+            None => chosen.record = Some(last(&store)?),
+        }
+    }
+    chosen.add_run(&store);
+    Ok(chosen)
+}
+
+impl Chosen {
+    /// Adds the account of the last run of the record's command.
+    fn add_run(&mut self, store: &Store) {
+        let Some(reader) = &self.record else { return };
+        let id = reader.path().file_stem().map(|id| id.to_string_lossy());
+        let run = id.map_or(Ok(None), |id| store.run_of(&id));
+        let read = run.and_then(|run| run.as_ref().map(told).transpose());
+        match read {
+            Ok(told) => self.told = told,
+            Err(why) => self.remarks.push(format!(
+                "The account of the last run cannot be used: {}.",
+                plain(&format!("{why:#}"))
+            )),
+        }
+        if store.is_being_recorded(&reader.meta().identity) {
+            self.remarks.push(
+                "A run of this command is being recorded now. What is shown is the run before it."
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn told(run: &StoredRun) -> Result<Told> {
+    serde_json::from_slice(&run.json).with_context(|| run.path.display().to_string())
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".fr")
+}
+
+fn of_command(store: &Store, command: &[OsString]) -> Result<(Reader, Vec<String>)> {
+    let identity = identity_of(command);
+    let known = match store.find(&identity)? {
+        Some(known) if known.0.exact => Some(known),
+        // Its words may have been left out.
+        other => match store.find(&store.redacted(&identity)?)? {
+            Some(known) if known.0.exact => Some(known),
+            redacted => other.or(redacted),
+        },
+    };
+    let Some((found, record)) = known else {
+        let now = match store.is_being_recorded(&identity) {
+            true => ": its first run is still going on, and can be shown when it has ended",
+            false => "",
+        };
+        bail!("no record of {}{now}", command_line(&identity));
+    };
+    let mut remarks: Vec<String> = found.trouble.iter().map(|trouble| plain(trouble)).collect();
+    if !found.exact {
+        remarks.push(format!("this is the record of {}", plain(&found.differs)));
+    }
+    Ok((record.open()?, remarks))
+}
+
+fn last(store: &Store) -> Result<Reader> {
+    let entries = store.entries()?;
+    let Some(last) = entries.first() else {
+        bail!("{}: no records", store.folder().display());
+    };
+    last.reader()
+}
+
+fn named(store: &Store, name: &str) -> Result<Reader> {
+    let by_id = store.entry(name);
+    if by_id.is_ok() {
+        return by_id?.reader();
+    }
+    // What it was called by may be a link: sh is dash.
+    let named = |identity: &Identity| {
+        let called = identity.argv.first();
+        let mut names = [&identity.exe].into_iter().chain(called);
+        names.any(|path| Path::new(path).ends_with(name))
+    };
+    let by_name = store
+        .entries()?
+        .iter()
+        .filter_map(|entry| entry.reader().ok())
+        .find(|reader| named(&reader.meta().identity));
+    match by_name {
+        Some(reader) => Ok(reader),
+        None => by_id?.reader(),
+    }
+}

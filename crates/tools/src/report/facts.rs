@@ -1,0 +1,278 @@
+//! Everything that a report or an explanation says of a command: its record, digested, and the account of its last run.
+//!
+//! Where something is not known, there is a sentence that says so ([`Facts::lacks`]).
+//!
+//! Data flow: [`Chosen`] → [`Facts`] → page, text, JSON, CSV.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use foreread_plan::{Identity, Summary};
+use foreread_run::{Outcome, Told, Why};
+use foreread_words::shown;
+use foreread_words::units::duration;
+use serde::Serialize;
+
+use super::digest::{Digest, digest};
+use super::findings::{self, Finding};
+use crate::chosen::Chosen;
+use crate::list::short_command_line;
+
+/// What is said of a command. Times in ns, sizes in bytes.
+#[derive(Serialize)]
+pub(crate) struct Facts {
+    /// Of the layout of this, for scripts.
+    version: u32,
+    pub(crate) command: String,
+    pub(crate) program: String,
+    pub(crate) folder: String,
+    pub(crate) rank: Option<String>,
+    pub(crate) host: Option<String>,
+    /// When the record was made and when the last run began, in seconds since the epoch.
+    pub(crate) recorded_at: Option<u64>,
+    pub(crate) run_at: Option<u64>,
+    pub(crate) devices: Vec<String>,
+    pub(crate) numbers: Numbers,
+    /// The line after the last run.
+    pub(crate) line: Option<String>,
+    pub(crate) verdict: String,
+    pub(crate) findings: Vec<Finding>,
+    /// What of the command was not observed.
+    pub(crate) unseen: Vec<String>,
+    /// What is not known, and how to come to know it.
+    pub(crate) lacks: Vec<String>,
+    pub(crate) summary: Option<Summary>,
+    pub(crate) record: Option<Digest>,
+    pub(crate) run: Option<Told>,
+}
+
+/// The four numbers.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Numbers {
+    /// The plain cold run that was recorded.
+    pub(crate) plain_ns: Option<u64>,
+    /// The last run, if foreread fetched for it.
+    pub(crate) with_ns: Option<u64>,
+    /// The plain run without any wait.
+    pub(crate) limit_ns: Option<u64>,
+    /// The share of the waiting that the last run was spared.
+    pub(crate) masked: Option<f64>,
+}
+
+impl Facts {
+    pub(crate) fn of(mut chosen: Chosen) -> Self {
+        let digest = chosen.record.as_mut().map(digest);
+        let reader = chosen.record.as_ref();
+        let run = chosen.told;
+        let meta = reader.map(|reader| reader.meta());
+        let identity = meta.or(run.as_ref().map(|run| &run.meta));
+        let identity = identity.map(|meta| meta.identity.clone());
+        let identity = identity.unwrap_or_else(|| Identity {
+            exe: String::new(),
+            argv: Vec::new(),
+            cwd: String::new(),
+            rank: None,
+        });
+        let summary = reader.and_then(|reader| reader.summary()).cloned();
+        let numbers = Numbers::of(summary.as_ref(), run.as_ref(), digest.as_ref());
+        let program = identity.argv.first().map_or("", String::as_str);
+        let program = program.rsplit('/').next().unwrap_or_default();
+        let mut facts = Self {
+            version: 1,
+            command: short_command_line(&identity),
+            program: shown(program).into_owned(),
+            folder: shown(&identity.cwd).into_owned(),
+            rank: identity
+                .rank
+                .map(|rank| format!("rank {} of {}", rank.rank, rank.of)),
+            host: run.as_ref().map(|run| run.host.clone()),
+            recorded_at: meta.map(|meta| meta.recorded_at),
+            run_at: run.as_ref().map(|run| run.meta.recorded_at),
+            devices: run
+                .as_ref()
+                .map_or(Vec::new(), |run| run.went.devices.clone()),
+            line: run.as_ref().map(|run| run.line.clone()),
+            verdict: String::new(),
+            findings: Vec::new(),
+            unseen: unseen(summary.as_ref(), run.as_ref()),
+            lacks: chosen.remarks,
+            numbers,
+            summary,
+            record: digest,
+            run,
+        };
+        facts.verdict = facts.verdict();
+        let lacks = facts.lacking();
+        facts.lacks.extend(lacks);
+        facts.findings = findings::of(&facts);
+        facts
+    }
+
+    /// Whether foreread fetched anything for the last run.
+    pub(crate) fn was_helped(&self) -> bool {
+        self.run.as_ref().is_some_and(was_helped)
+    }
+
+    /// What came of the last run, in one sentence.
+    fn verdict(&self) -> String {
+        let Some(run) = &self.run else {
+            return format!(
+                "Nothing is known of a run of {} with this record.",
+                self.program
+            );
+        };
+        let wall = duration(run.wall_ns);
+        let because = run.why.as_ref().map(|why| why.sentence(&run.program));
+        let because = because.map_or(String::new(), |why| format!(": {why}"));
+        match (run.outcome, self.was_helped(), self.numbers.plain_ns) {
+            (Outcome::Prefetched, true, Some(plain)) if run.wall_ns < plain => {
+                let share = (plain - run.wall_ns) as f64 / plain as f64 * 100.0;
+                format!(
+                    "Faster by {share:.0} %: {wall} with foreread, {} without{because}.",
+                    duration(plain)
+                )
+            }
+            (Outcome::Prefetched, true, Some(plain)) => format!(
+                "No faster: {wall} with foreread, {} without{because}.",
+                duration(plain)
+            ),
+            (Outcome::Prefetched, true, None) => format!(
+                "{wall} with foreread. The gain is not known, because no cold run without foreread is recorded{because}."
+            ),
+            (Outcome::Recorded, ..) => format!(
+                "This run took {wall} and was recorded, to keep ahead of the next one{because}."
+            ),
+            (Outcome::Aside | Outcome::Prefetched, ..) => {
+                let told = run.line.strip_prefix("stood aside: ");
+                let because = match because.as_str() {
+                    "" => told.map_or(String::new(), |told| format!(": {told}")),
+                    _ => because,
+                };
+                format!("foreread did nothing for this run of {wall}{because}.")
+            }
+        }
+    }
+
+    /// What is not known.
+    fn lacking(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        let mut say = |what: &str| lacks.push(what.to_owned());
+        match (&self.record, &self.summary) {
+            (None, _) => say(
+                "There is no record of this command: which files it reads, and which of them it waits for, is not known.",
+            ),
+            (Some(_), None) => say(
+                "The record has no end: its run was cut short, and only the reads before that are shown.",
+            ),
+            (Some(_), Some(summary)) if summary.helped => say(
+                "foreread fetched for the recorded run, so its waits are not those of the command alone. foreread record -- COMMAND records a plain run; after a restart of the machine it is a cold one.",
+            ),
+            (Some(_), Some(summary)) if summary.cold_wall_ns.is_none() => say(
+                "The recorded run found most of its files in memory. foreread record -- COMMAND after a restart of the machine records a cold run.",
+            ),
+            _ => {}
+        }
+        if let Some(damage) = self
+            .record
+            .as_ref()
+            .and_then(|record| record.damage.as_ref())
+        {
+            lacks.push(format!(
+                "The record is damaged, and only what comes before the damage is shown: {damage}."
+            ));
+        }
+        let mut say = |what: &str| lacks.push(what.to_owned());
+        match &self.run {
+            None => say(
+                "No account of a run with foreread is stored. It is written at the end of foreread run, but for runs of which all files were in memory.",
+            ),
+            Some(run) => {
+                if run.went.devices.is_empty() {
+                    say(
+                        "The queue and the speed of the device are not known: the kernel counts neither for the file systems of this run.",
+                    );
+                }
+                if run.went.samples.len() < 2 {
+                    say(
+                        "The run was too short, or was not observed long enough, for a course of distance and device over time.",
+                    );
+                }
+            }
+        }
+        lacks
+    }
+}
+
+impl Numbers {
+    fn of(summary: Option<&Summary>, run: Option<&Told>, digest: Option<&Digest>) -> Self {
+        let plain_ns = summary.and_then(|summary| summary.cold_wall_ns);
+        let plain_ns = plain_ns.or(run.and_then(|run| run.cold_wall_ns));
+        let is_cold = summary.is_some_and(|summary| !summary.helped && plain_ns.is_some());
+        let limit_ns = digest.filter(|_| is_cold).map(|digest| digest.busy_ns);
+        let with_ns = run
+            .filter(|run| was_helped(run) && run.outcome == Outcome::Prefetched)
+            .map(|run| run.wall_ns);
+        let masked = match (plain_ns, with_ns, limit_ns) {
+            (Some(plain), Some(with), Some(limit)) if plain > limit => {
+                Some((plain as f64 - with as f64) / (plain - limit) as f64)
+            }
+            _ => None,
+        };
+        Self {
+            plain_ns,
+            with_ns,
+            limit_ns,
+            masked,
+        }
+    }
+}
+
+fn was_helped(run: &Told) -> bool {
+    let issued = run.ledger.is_some_and(|ledger| ledger.issued > 0);
+    issued || run.names.is_some_and(|names| names.fetched > 0)
+}
+
+/// What was not observed, when it was recorded and in the last run.
+fn unseen(summary: Option<&Summary>, run: Option<&Told>) -> Vec<String> {
+    let mut unseen: Vec<String> = Vec::new();
+    let mut say = |said: String| {
+        if !unseen.contains(&said) {
+            unseen.push(said);
+        }
+    };
+    if let Some(run) = run {
+        run.unobserved
+            .iter()
+            .for_each(|said| say(shown(said).into_owned()));
+        if let Some(Why::Unobserved { because }) = &run.why {
+            because
+                .iter()
+                .for_each(|said| say(shown(said).into_owned()));
+        }
+        if run.lost > 0 {
+            say(format!(
+                "{} reads of the last run came too fast to be reported",
+                run.lost
+            ));
+        }
+    }
+    if let Some(summary) = summary {
+        for said in &summary.unobserved {
+            say(format!("when recorded: {}", shown(said)));
+        }
+        if summary.lost > 0 {
+            say(format!(
+                "when recorded: {} accesses came too fast to be reported",
+                summary.lost
+            ));
+        }
+    }
+    unseen
+}
+
+/// A moment as people write it.
+pub(crate) fn date(seconds: u64) -> String {
+    let then = UNIX_EPOCH + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
+    let text = humantime::format_rfc3339_seconds(then).to_string();
+    let minutes = text.get(..16).unwrap_or(&text);
+    format!("{} UTC", minutes.replace('T', " "))
+}

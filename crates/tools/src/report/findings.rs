@@ -1,0 +1,213 @@
+//! What is worth knowing of a command, worst first: what it is, where, and what to do about it.
+//!
+//! Data flow: [`Facts`] → [`Finding`]s, sorted by the time that each cost; pure.
+
+use std::cmp::Reverse;
+
+use foreread_run::Why;
+use foreread_words::counted;
+use foreread_words::units::{bytes, duration};
+use serde::Serialize;
+
+use super::facts::Facts;
+
+/// Files that are findings by themselves, at most.
+const FILES: usize = 4;
+/// Waits below this share of the run are no finding, as `1 / SMALL`.
+const SMALL: u64 = 50;
+
+/// Something worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) what: String,
+    /// A file, or what else it is about.
+    pub(crate) place: String,
+    /// What to do about it.
+    pub(crate) advice: String,
+    /// Time that it cost, in ns, if that is known.
+    pub(crate) cost_ns: Option<u64>,
+}
+
+/// All there is to find.
+pub(crate) fn of(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    in_record(facts, &mut found);
+    in_run(facts, &mut found);
+    for said in &facts.unseen {
+        found.push(Finding {
+            what: sentence(said),
+            place: "not observed".to_owned(),
+            advice: "Such reads are not fetched ahead. As root, foreread run --observer ebpf sees most of them.".to_owned(),
+            cost_ns: None,
+        });
+    }
+    // Of those that cost the same, the order above.
+    found.sort_by_key(|finding| Reverse(finding.cost_ns));
+    found
+}
+
+/// What the record says of the command alone.
+fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
+    let Some(record) = &facts.record else { return };
+    let small = record.span_ns / SMALL;
+    let helped = facts.was_helped();
+    let advice = match helped {
+        true => "foreread fetches it ahead: the time is that of the recorded run.",
+        false => "foreread run fetches it ahead when it is not in memory.",
+    };
+    for file in record.files.iter().take(FILES) {
+        if file.waited_ns < small {
+            continue;
+        }
+        let (order, advice) = match file.onward_share > 0.5 {
+            true => (
+                "from front to back",
+                "The kernel reads ahead of this by itself: little can be gained.",
+            ),
+            false => ("in scattered order", advice),
+        };
+        found.push(Finding {
+            what: format!(
+                "When recorded, {} waited {}, {order}.",
+                counted(file.reads_waited, "read", "reads"),
+                duration(file.waited_ns)
+            ),
+            place: file.path.clone(),
+            advice: advice.to_owned(),
+            cost_ns: Some(file.waited_ns),
+        });
+    }
+    if record.name_waited_ns >= small.max(1) {
+        found.push(Finding {
+            what: format!(
+                "When recorded, {} waited {}.",
+                counted(record.names_waited, "use of a name", "uses of names"),
+                duration(record.name_waited_ns)
+            ),
+            place: "names: files opened or looked up, folders listed".to_owned(),
+            advice: match helped {
+                true => "foreread looks them up ahead: the time is that of the recorded run.",
+                false => "foreread run looks them up ahead when they are not in memory.",
+            }
+            .to_owned(),
+            cost_ns: Some(record.name_waited_ns),
+        });
+    }
+}
+
+/// What the last run says.
+fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
+    let Some(run) = &facts.run else { return };
+    let mut say = |what: String, place: &str, advice: &str, cost_ns| {
+        found.push(Finding {
+            what,
+            place: place.to_owned(),
+            advice: advice.to_owned(),
+            cost_ns,
+        });
+    };
+    let small = run.wall_ns / SMALL;
+    if facts.was_helped() {
+        for file in run.went.worst.iter().take(FILES) {
+            if file.waited_ns >= small {
+                say(
+                    format!(
+                        "With foreread, {} still waited {}.",
+                        counted(file.reads, "read", "reads"),
+                        duration(file.waited_ns)
+                    ),
+                    &file.path,
+                    "The device did not have them yet, or the record does not have them.",
+                    Some(file.waited_ns),
+                );
+            }
+        }
+    }
+    if let Some(ledger) = run.ledger.filter(|ledger| ledger.issued > 0) {
+        let of = format!("of the {} fetched", bytes(ledger.issued));
+        let share = |part: u64| part > ledger.issued / SMALL;
+        if share(ledger.late) {
+            say(
+                format!(
+                    "{} {of} came late: the program already waited.",
+                    bytes(ledger.late)
+                ),
+                "the last run",
+                "The device was not faster. Nothing is to be done, unless others use it at the same time.",
+                None,
+            );
+        }
+        if share(ledger.wasted) {
+            say(
+                format!("{} {of} were not read.", bytes(ledger.wasted)),
+                "the last run",
+                "If the command will read other files from now on, foreread record -- COMMAND makes a new record.",
+                None,
+            );
+        }
+        if share(ledger.evicted) {
+            say(
+                format!(
+                    "{} {of} had left memory before they were read.",
+                    bytes(ledger.evicted)
+                ),
+                "the last run",
+                "Memory was short. Leave the command more of it, or run fewer others beside it.",
+                None,
+            );
+        }
+        if ledger.missed > ledger.issued / SMALL {
+            say(
+                format!(
+                    "{} were waited for that nobody had foreseen.",
+                    bytes(ledger.missed)
+                ),
+                "the last run",
+                "If that is so again, the record is made anew by itself.",
+                None,
+            );
+        }
+    }
+    if let Some(Why::Left { at, .. }) = &run.why {
+        let place = at.as_ref().map_or("the record", |(file, _)| file);
+        let what = run.why.as_ref().map(|why| why.sentence(&run.program));
+        say(
+            sentence(&what.unwrap_or_default()),
+            place,
+            "The next run goes by what was seen of this one.",
+            None,
+        );
+    }
+    for file in &run.files {
+        say(
+            sentence(file),
+            "changed since it was recorded",
+            "The next run goes by the file as it is now.",
+            None,
+        );
+    }
+}
+
+/// A clause as a sentence.
+fn sentence(clause: &str) -> String {
+    let clause = clause.trim_end_matches('.');
+    // The name of a file stays as it is.
+    match clause.chars().next() {
+        Some(first) if first.is_ascii_lowercase() && !clause.contains('/') => {
+            format!("{}{}.", first.to_ascii_uppercase(), &clause[1..])
+        }
+        _ => format!("{clause}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_become_sentences_and_names_stay_as_they_are() {
+        assert_eq!(sentence("when recorded: 2"), "When recorded: 2.");
+        assert_eq!(sentence("a/b: gone."), "a/b: gone.");
+        assert_eq!(sentence(""), ".");
+    }
+}

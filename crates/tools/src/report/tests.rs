@@ -1,0 +1,286 @@
+//! Pages and explanations of runs of each kind: nothing is left out, nothing loads, and all has its bounds.
+
+use foreread_plan::format::{Reader, RecordFile};
+use foreread_plan::{
+    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+};
+use foreread_run::{Told, Why};
+use serde_json::json;
+
+use super::digest::{COLUMNS, FILES, LANES, ROWS};
+use super::facts::Facts;
+use super::text::lines;
+use super::{Part, csv, drawing, page};
+use crate::chosen::Chosen;
+
+/// A size that mails and browsers take.
+const LIMIT: usize = 1 << 20;
+const SECTIONS: [&str; 11] = [
+    "numbers",
+    "ledger",
+    "findings",
+    "timeline",
+    "distance",
+    "device",
+    "files",
+    "names",
+    "processes",
+    "unseen",
+    "lacks",
+];
+
+fn meta() -> Meta {
+    Meta {
+        identity: Identity {
+            exe: "/usr/bin/sort".into(),
+            argv: vec!["sort".into(), "<b>&\"x\"</b>\u{1b}[2J".into()],
+            cwd: "/srv".into(),
+            rank: None,
+        },
+        recorded_at: 1_700_000_000,
+        writer: "foreread test".into(),
+    }
+}
+
+/// A record of so many files and processes, each read backward at this many places; a cold one.
+fn record(files: u32, reads: u64) -> Reader {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.fr");
+    let mut record = RecordFile::create(&path, &meta(), u64::MAX).unwrap();
+    let mut now = 0;
+    for id in 0..files {
+        let file = FileMeta {
+            path: format!("/srv/a<b>&{id}").into(),
+            dev: 1,
+            ino: id.into(),
+            size: reads * 8192,
+            mtime_ns: 0,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        record.file(FileId(id), file).unwrap();
+        let thread = ThreadMeta {
+            pid: 40 + id,
+            tid: 40 + id,
+            ppid: 1,
+            exe: "/usr/bin/sort".into(),
+        };
+        record.thread(ThreadId(id), thread).unwrap();
+    }
+    for n in (0..reads).rev() {
+        for id in 0..files {
+            now += 1_000_000;
+            let access = Access {
+                file: FileId(id),
+                extent: Extent::new((n * 7 % reads) * 8192, 4096),
+                thread: ThreadId(id),
+                kind: Kind::Pread,
+                start: now,
+                took: if (n + u64::from(id)) % 2 == 0 {
+                    900_000
+                } else {
+                    2_000
+                },
+            };
+            record.access(&access).unwrap();
+        }
+    }
+    let summary = Summary {
+        wall_ns: now + 1_000_000,
+        cold_wall_ns: Some(now + 1_000_000),
+        exit_status: Some(0),
+        unobserved: vec!["1 process was not observed: statically linked".into()],
+        ..Summary::default()
+    };
+    record.commit(summary).unwrap();
+    // What is open is there to its end.
+    Reader::open(&path).unwrap()
+}
+
+/// The account of a run that fetched and took half as long as this.
+fn told(plain_ns: u64, samples: u64) -> Told {
+    let ledger = json!({
+        "issued": 1000, "useful": 600, "late": 100, "wasted": 100, "evicted": 100, "infill": 50, "unknown": 50, "missed": 900,
+    });
+    let wall = plain_ns / 2;
+    let sample = |n: u64| {
+        json!({
+            "at_ns": wall * n / samples, "ahead_bytes": n * 12345, "passed_bytes": n * 6789, "device_bytes": n * 123456,
+            "queue": n % 17,
+        })
+    };
+    let told = json!({
+        "meta": meta(), "host": "host<1>", "program": "sort", "line": "1.00 KiB ahead of sort; 1 s against 2 s recorded cold",
+        "outcome": "prefetched", "why": null, "wall_ns": wall, "exit_status": 0, "cpu_ns": 1, "device_bytes": 5,
+        "unseen_bytes": null, "lost": 3, "cold_wall_ns": plain_ns, "recorded_wall_ns": plain_ns, "followed": "/r/x.fr",
+        "followed_own": true, "recorded": null, "ledger": ledger,
+        "names": {"asked": 4, "fetched": 3, "used": 2, "late": 1, "unused": 1, "unknown": 0},
+        "reads_seen": 10, "foreseen": 9, "notes": [], "unobserved": ["2 processes were not observed: privileged"],
+        "files": ["/srv/a: was modified since it was recorded"], "rank": null,
+        "went": {
+            "waits": {"bin_ns": 131_072, "waited_ns": vec![50_000; 1024], "reads": vec![1; 1024]},
+            "samples": (0..samples).map(sample).collect::<Vec<_>>(),
+            "devices": ["vda"],
+            "worst": [{"path": "/srv/a<b>&0", "reads": 7, "waited_ns": wall / 2}],
+        },
+    });
+    serde_json::from_value(told).unwrap()
+}
+
+fn facts(record: Option<Reader>, told: Option<Told>) -> Facts {
+    Facts::of(Chosen {
+        record,
+        told,
+        remarks: Vec::new(),
+    })
+}
+
+#[test]
+fn a_page_has_all_its_sections_loads_nothing_and_shows_names_as_they_are() {
+    let plain = 2_000_000_000;
+    for facts in [
+        facts(Some(record(3, 100)), Some(told(plain, 100))),
+        facts(Some(record(3, 100)), None),
+        facts(None, Some(told(plain, 1))),
+        facts(Some(record(1, 0)), None),
+    ] {
+        let page = page::of(&facts).unwrap();
+        let has = |id: &&str| page.contains(&format!("id=\"{id}\""));
+        let missing: Vec<_> = SECTIONS.iter().filter(|id| !has(id)).collect();
+        assert!(missing.is_empty() || missing == [&"lacks"], "{missing:?}");
+        for foreign in ["<script", "http://", "https://", "url(", "<b>&", "\u{1b}"] {
+            assert!(!page.contains(foreign), "{foreign}");
+        }
+        assert!(page.contains("&lt;b&gt;") || page.contains("&#60;b&#62;"));
+        assert!(page.len() < LIMIT);
+    }
+}
+
+#[test]
+fn the_largest_page_is_below_a_megabyte() {
+    let mut told = told(2_000_000_000, 2000);
+    told.went.devices = vec!["vda".into(); 4];
+    let mut facts = facts(Some(record(40, 400)), Some(told));
+    let record = facts.record.as_mut().unwrap();
+    assert!(record.files.len() == FILES && record.processes.len() == LANES);
+    for file in &mut record.files {
+        // Every other cell: nothing can be joined.
+        file.map.waited = (0..COLUMNS * ROWS).map(|cell| cell as u32 % 2).collect();
+        file.map.at_once = file.map.waited.iter().map(|count| 1 - count).collect();
+        file.path = "/<".repeat(120);
+    }
+    let page = page::of(&facts).unwrap();
+    assert!(page.len() < LIMIT, "{}", page.len());
+}
+
+#[test]
+fn the_four_numbers_are_of_a_plain_cold_run_and_one_that_was_fetched_for() {
+    let reader = record(1, 1000);
+    let plain = reader.summary().unwrap().wall_ns;
+    let all = facts(Some(reader), Some(told(plain, 10)));
+    assert_eq!(all.numbers.plain_ns, Some(plain));
+    assert_eq!(all.numbers.with_ns, Some(plain / 2));
+    // Half of the reads waited nine tenths of the time.
+    let limit = all.numbers.limit_ns.unwrap() as f64 / plain as f64;
+    assert!((0.54..0.56).contains(&limit), "{limit}");
+    let masked = all.numbers.masked.unwrap();
+    assert!((1.05..1.2).contains(&masked), "{masked}");
+    assert!(
+        all.verdict.starts_with("Faster by 50 %: "),
+        "{}",
+        all.verdict
+    );
+    let alone = facts(Some(record(1, 10)), None);
+    assert_eq!(alone.numbers.with_ns, None);
+    assert!(
+        alone
+            .lacks
+            .iter()
+            .any(|said| said.starts_with("No account of a run"))
+    );
+}
+
+#[test]
+fn each_reason_is_in_the_verdict_of_a_run_that_gained_nothing() {
+    let why = [
+        Why::InMemory,
+        Why::FrontToBack,
+        Why::LittleGain {
+            gain_ns: 1,
+            cost_ns: 2,
+        },
+        Why::Left {
+            read: 7,
+            at: Some(("/srv/new".into(), 4096)),
+            since: 3,
+        },
+        Why::LittleMemory {
+            fetched: 2,
+            gone: 1,
+        },
+        Why::Unobserved {
+            because: vec!["sort could not be observed".into()],
+        },
+    ];
+    for why in why {
+        let mut told = told(2_000_000_000, 10);
+        told.ledger = None;
+        told.names = None;
+        told.outcome = foreread_run::Outcome::Aside;
+        told.why = Some(why.clone());
+        let facts = facts(Some(record(1, 10)), Some(told));
+        let sentence = why.sentence("sort");
+        assert!(facts.verdict.contains(&sentence), "{}", facts.verdict);
+    }
+}
+
+#[test]
+fn an_explanation_is_one_screen_begins_with_the_line_of_the_run_and_keeps_to_any_width() {
+    let facts = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
+    for width in [20, 39, 80] {
+        let lines = lines(&facts, width);
+        let longest = lines.iter().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width, "{width}: {lines:#?}");
+        assert!(
+            lines.join(" ").starts_with("1.00 KiB ahead of sort; 1 s"),
+            "{lines:#?}"
+        );
+        if width == 80 {
+            assert!(lines.len() <= 24, "{lines:#?}");
+        }
+    }
+}
+
+#[test]
+fn findings_are_told_worst_first() {
+    let facts = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
+    let costs: Vec<_> = facts.findings.iter().map(|one| one.cost_ns).collect();
+    assert!(
+        costs.is_sorted_by(|a, b| a >= b) && costs.len() > 5,
+        "{costs:?}"
+    );
+}
+
+#[test]
+fn each_part_is_a_drawing_and_a_table() {
+    let all = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
+    let none = facts(Some(record(1, 0)), None);
+    for part in [
+        Part::Ledger,
+        Part::Timeline,
+        Part::Distance,
+        Part::Device,
+        Part::Files,
+        Part::Processes,
+    ] {
+        let drawn = drawing(&all, part).unwrap();
+        assert!(drawn.starts_with("<svg") && drawn.len() > 500, "{part:?}");
+        let rows = csv::of(&all, part);
+        let cells = |row: &str| row.matches(',').count();
+        let first = cells(rows.lines().next().unwrap());
+        assert!(rows.lines().count() > 3 && rows.lines().all(|row| cells(row) == first));
+        assert!(!csv::of(&none, part).is_empty());
+    }
+    assert!(drawing(&none, Part::Ledger).is_err());
+}

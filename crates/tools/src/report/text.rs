@@ -1,0 +1,105 @@
+//! `foreread explain`: the facts of a report as text, one screen of it.
+//!
+//! Data flow: [`Facts`] → lines of at most the terminal's width.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use foreread_words::counted;
+use foreread_words::units::{WIDTH, folded};
+
+use super::facts::{Facts, date};
+use super::page::numbers;
+use crate::output::{output, width};
+use crate::{args, chosen};
+
+/// Lines of a screen, one being the prompt's.
+const SCREEN: usize = 23;
+/// The narrowest that lines are broken to.
+const NARROW: usize = 20;
+
+/// Explains the run asked for.
+pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
+    let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
+    let facts = Facts::of(chosen);
+    let mut out = output();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &facts).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in lines(&facts, columns()) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Columns to keep to, 80 at most: longer lines are hard to read.
+fn columns() -> usize {
+    width().map_or(WIDTH, |columns| columns.clamp(NARROW, WIDTH))
+}
+
+/// The text. First the line that was printed after the run.
+pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut say = |text: &str, indent: usize| {
+        let indent = indent.min(width / 4);
+        for line in folded(text, width - indent) {
+            lines.push(format!("{:indent$}{line}", ""));
+        }
+    };
+    if let Some(line) = &facts.line {
+        say(line, 0);
+    }
+    say(&facts.verdict, 0);
+    let when = match (facts.run_at, facts.recorded_at) {
+        (Some(run), Some(recorded)) => {
+            format!("last run {}, recorded {}", date(run), date(recorded))
+        }
+        (Some(run), None) => format!("last run {}, no record", date(run)),
+        (None, Some(recorded)) => format!("recorded {}, no account of a run", date(recorded)),
+        (None, None) => String::new(),
+    };
+    say(&format!("{} ({when})", facts.command), 0);
+    let numbers = numbers(facts).map(|(name, value, _)| format!("{name} {value}"));
+    say(&numbers.join(", "), 0);
+    let mut rest: Vec<Vec<String>> = Vec::new();
+    let block = |text: [&str; 3]| -> Vec<String> {
+        let mut block = Vec::new();
+        for (place, part) in text.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            let (first, more) = if place == 0 {
+                ("- ", "  ")
+            } else {
+                ("  ", "  ")
+            };
+            for (line, part) in folded(part, width - 2).iter().enumerate() {
+                let mark = if line == 0 { first } else { more };
+                block.push(format!("{mark}{part}"));
+            }
+        }
+        block
+    };
+    for finding in &facts.findings {
+        rest.push(block([&finding.what, &finding.place, &finding.advice]));
+    }
+    for lack in &facts.lacks {
+        rest.push(block([lack, "", ""]));
+    }
+    let mut left = rest.len();
+    for block in rest {
+        // The worst finding is told, however long.
+        let is_first = left == facts.findings.len() + facts.lacks.len();
+        if !is_first && lines.len() + block.len() + 1 > SCREEN {
+            break;
+        }
+        lines.extend(block);
+        left -= 1;
+    }
+    if left > 0 {
+        let more = counted(left as u64, "more finding", "more findings");
+        let more = format!("{more}: foreread report");
+        lines.extend(folded(&more, width).iter().map(|line| line.to_string()));
+    }
+    lines
+}
