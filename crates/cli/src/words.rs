@@ -37,6 +37,10 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Option<RunArgs> {
     let mut seen: Vec<String> = Vec::new();
     loop {
         let word = words.next()?.into_string().ok()?;
+        if !word.starts_with('-') && !word.is_empty() {
+            run.command.push(word.into());
+            break;
+        }
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(OsString::from(value))),
             None => (word.as_str(), None),
@@ -44,7 +48,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Option<RunArgs> {
         let mut value = || value.clone().or_else(|| words.next());
         match name {
             "--" if name == word => break,
-            "--json" if !records => run.json = Some(path(value()?)?),
+            "--json-out" | "--json" if !records => run.json = Some(path(value()?)?),
             "--output" if records => run.output = Some(path(value()?)?),
             "--observer" => run.observer = observer(&value()?)?,
             "--cache" if !records => run.cache = parse_cache(value()?.to_str()?).ok(),
@@ -58,13 +62,17 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Option<RunArgs> {
             _ => return None,
         }
         // Said twice is wrong, and the other program says so.
-        let name = if name == "-q" { "--quiet" } else { name };
+        let name = match name {
+            "-q" => "--quiet",
+            "--json" => "--json-out",
+            name => name,
+        };
         if seen.iter().any(|one| one == name) || (name == "--cache" && run.cache.is_none()) {
             return None;
         }
         seen.push(name.to_owned());
     }
-    run.command = words.collect();
+    run.command.extend(words);
     let wrong = run.command.is_empty() || run.quiet && run.explain;
     (!wrong).then_some(run)
 }
@@ -99,6 +107,9 @@ mod tests {
         assert_eq!(plain.json.as_deref(), Some("a.json".as_ref()));
         assert!(plain.quiet && plain.prefetch && plain.record);
         assert_eq!(plain.observer, Choice::Ebpf);
+        let without = of("run -q make -j4 -- x").unwrap();
+        assert_eq!(without.command, ["make", "-j4", "--", "x"]);
+        assert!(without.quiet);
         let record = of("record --output x.fr -- true").unwrap();
         assert!(!record.prefetch && record.record);
         assert_eq!(record.output.as_deref(), Some("x.fr".as_ref()));
@@ -106,7 +117,7 @@ mod tests {
             "list",
             "run",
             "run --",
-            "run ls",
+            "run --quiet",
             "run --help",
             "run --quiet=1 -- ls",
             "run --quiet --quiet -- ls",
@@ -114,6 +125,7 @@ mod tests {
             "run --cache nothing -- ls",
             "run --cache 1 -- ls",
             "run --json -- ls",
+            "run --json a --json-out b -- ls",
             "run --output x -- ls",
             "run --observer nobody -- ls",
             "record --no-record -- ls",

@@ -365,7 +365,10 @@ mod tests {
             "run -q --json=a.json --observer=ebpf -- ls",
             "run --quiet --no-record --redact --cache 64M -- ls -- x",
             "run --explain --no-prefetch --observer preload -- ls",
+            "run make -j4 --quiet -- x",
+            "run -q --json-out a.json make",
             "record --output x.fr --quiet -- ls",
+            "record ls -l",
             "record --redact --observer auto -- ls",
         ] {
             let words = || line.split(' ').map(OsString::from);

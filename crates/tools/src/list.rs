@@ -9,12 +9,12 @@ use anyhow::Result;
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Summary};
 use foreread_store::{Entry, Store};
-use foreread_words::units::{WIDTH, ago, bytes, cut};
+use foreread_words::units::{ago, bytes, cut};
 use foreread_words::{counted, plain, quoted, shown};
 use serde::Serialize;
 
 use crate::args;
-use crate::output::output;
+use crate::output::{output, width};
 
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
@@ -138,8 +138,13 @@ fn line(known: &Known, now: SystemTime) -> String {
         known.entry.id,
         ago(known.entry.used, now)
     );
-    let room = WIDTH.saturating_sub(head.chars().count());
-    head + &cut(&command, room, false)
+    match width() {
+        None => head + &command,
+        Some(width) => {
+            let room = width.saturating_sub(head.chars().count()).max(1);
+            head + &cut(&command, room, false)
+        }
+    }
 }
 
 /// What is wrong, without the path that the line names already.

@@ -17,6 +17,7 @@ mod chosen;
 mod daemon;
 mod doctor;
 mod forget;
+mod help;
 mod list;
 mod output;
 mod pages;
@@ -29,7 +30,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::FromArgMatches;
 use foreread::{end_as, ended};
 use foreread_cc::Language;
 

@@ -121,13 +121,10 @@ mod tests {
             line.unwrap().replace('\\', "")
         };
         for (page, usage) in [
-            (
-                "foreread-run.1",
-                "fBforeread runfR [OPTIONS] -- <COMMAND>...",
-            ),
+            ("foreread-run.1", "fBforeread runfR [OPTIONS] <COMMAND>..."),
             (
                 "foreread-record.1",
-                "fBforeread recordfR [OPTIONS] -- <COMMAND>...",
+                "fBforeread recordfR [OPTIONS] <COMMAND>...",
             ),
             (
                 "foreread-show.1",

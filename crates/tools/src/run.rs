@@ -46,8 +46,8 @@ pub(crate) struct Run {
     /// Print nothing on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// Write the run's account to PATH as JSON
-    #[arg(long, value_name = "PATH")]
+    /// Write the run's account to FILE as JSON
+    #[arg(long = "json-out", alias = "json", value_name = "FILE")]
     json: Option<PathBuf>,
     /// Do not prefetch
     #[arg(long)]
@@ -72,8 +72,8 @@ pub(crate) struct Run {
     /// Used on file systems without a shared page cache. The least size is 1M.
     #[arg(long, value_name = "SIZE", value_parser = parse_cache)]
     cache: Option<u64>,
-    /// Command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// Command and its arguments; -- may stand before them
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -115,8 +115,8 @@ pub(crate) struct Record {
     /// The same as in foreread run. FOREREAD_REDACT=1 in the environment has the same effect.
     #[arg(long)]
     redact: bool,
-    /// Command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// Command and its arguments; -- may stand before them
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 

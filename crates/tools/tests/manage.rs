@@ -208,14 +208,25 @@ fn a_daemon_makes_no_folder_for_a_socket_that_is_named() {
 }
 
 #[test]
-fn list_fits_eighty_columns_and_its_json_has_everything() {
+fn list_is_whole_into_a_pipe_cut_to_a_terminal_and_its_json_has_everything() {
     let user = User::new();
     let long = "x".repeat(200);
     user.keep(A, &["reader", "--file", &long]);
     let text = user.says(&["list"]);
     assert!(text.contains(A) && text.contains("410 KiB"), "{text}");
-    for line in text.lines().filter(|line| line.contains(A)) {
-        assert!(line.chars().count() <= 80, "{line}");
+    assert!(text.contains(&long), "{text}");
+    // script(1) gives it a terminal.
+    let program = assert_cmd::cargo::cargo_bin("foreread");
+    let line = format!("stty cols 60; '{}' list", program.display());
+    let shown = std::process::Command::new("script")
+        .env("XDG_DATA_HOME", user.home.path())
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    if let Ok(shown) = shown {
+        let text = String::from_utf8(shown.stdout).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(A)).collect();
+        let fits = |line: &&str| line.trim_end().chars().count() <= 60;
+        assert!(!lines.is_empty() && lines.iter().all(fits), "{text}");
     }
     let listed = &user.json(&["list", "--json"])[0];
     assert_eq!(listed["id"], A);

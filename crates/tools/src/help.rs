@@ -1,0 +1,74 @@
+//! The first page of help: the commands in groups, and the variables that foreread heeds.
+//!
+//! Data flow: the declarations ([`Args`]) → the same, with a page of their own.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory};
+
+use crate::args::Args;
+
+/// The groups, and the commands in each.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Every day",
+        &[
+            "run", "record", "list", "show", "explain", "report", "forget", "prune", "doctor",
+        ],
+    ),
+    ("Your own program", &["cc", "c++", "slice"]),
+    ("The whole machine", &["daemon", "predict"]),
+    ("Research", &["analyze", "sim", "slowdisk", "calibrate"]),
+    ("This program", &["completions", "man", "help"]),
+];
+const VARIABLES: &str = "Environment (man foreread has all):
+  FOREREAD_STORE_LIMIT  Limit of the size of all records [default: 1G]
+  FOREREAD_REDACT       1: no record holds the words of a command line
+  FOREREAD_CACHE_SIZE   Size of the collective cache per MPI rank [default: 32M]
+  FOREREAD_CC, FOREREAD_CXX, FOREREAD_CC_EXPLAIN
+                        Compilers of cc and c++; 1: explain what was sliced
+  XDG_DATA_HOME         Folder of the records [default: ~/.local/share]";
+
+/// The declarations, with their first page of help.
+pub(crate) fn command() -> Command {
+    let command = Args::command();
+    let mut page = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (group, names) in GROUPS {
+        let _ = write!(page, "\n{group}:\n");
+        for name in names {
+            let one = command.find_subcommand(name);
+            let about = one.and_then(Command::get_about);
+            let about = about.map_or(
+                "Print this page, or the help of a command".to_owned(),
+                |about| about.to_string(),
+            );
+            let _ = writeln!(page, "  {name:<12} {about}");
+        }
+    }
+    page += "\nOptions:\n{options}{after-help}";
+    command.help_template(page).after_help(VARIABLES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group_and_each_line_fits_a_terminal() {
+        let all = GROUPS.iter().flat_map(|(_, names)| *names);
+        let mut grouped: Vec<&str> = all.copied().filter(|name| *name != "help").collect();
+        grouped.sort_unstable();
+        let command = command();
+        let mut declared: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        declared.sort_unstable();
+        assert_eq!(grouped, declared);
+        let page = { command }.render_long_help().to_string();
+        for line in page.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for (group, _) in GROUPS {
+            assert!(page.contains(&format!("\n{group}:\n")), "{page}");
+        }
+        assert!(page.contains("FOREREAD_STORE_LIMIT"), "{page}");
+    }
+}
