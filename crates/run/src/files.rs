@@ -354,6 +354,11 @@ impl Files {
         &self.met[&file]
     }
 
+    /// A file, if it was met.
+    pub(super) fn known(&self, file: FileId) -> Option<&FileMeta> {
+        self.met.get(&file)
+    }
+
     /// All files that were met, as they were found last.
     pub(super) fn all_met(&self) -> impl Iterator<Item = (FileId, &FileMeta)> {
         self.met.iter().map(|(&id, meta)| (id, meta))

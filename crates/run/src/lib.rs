@@ -481,7 +481,7 @@ fn help(
     );
     link.account(&text);
     // A run without an account is none the worse.
-    if let Some(store) = store.filter(|_| args.record) {
+    if let Some(store) = store.filter(|_| args.record && account.is_worth_storing()) {
         let _ = account.told(plan.meta(began.time), went).keep(store);
     }
     // All memory is given back at once: freed by itself, what is known of 15,000 names takes 15 ms, for which the program's

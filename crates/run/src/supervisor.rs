@@ -12,7 +12,6 @@ use foreread_plan::{FileId, FileMeta, Identity, PAGE, Rank, Sequence, ThreadId, 
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 use foreread_words::{counted, shown};
-use rustc_hash::FxHashMap;
 
 use super::cache::CacheAccount;
 use super::follow::{Followed, Follower, Guesses};
@@ -423,8 +422,7 @@ impl Supervisor {
                 left,
             } = followed;
             account.left = left.and_then(|left| {
-                let met = self.watch.files().all_met();
-                let (_, meta) = { met }.find(|(id, _)| *id == left.file)?;
+                let meta = self.watch.files().known(left.file)?;
                 let path = shown(&meta.path.to_string_lossy()).into_owned();
                 Some((left.reads, path, left.page * PAGE))
             });
@@ -501,9 +499,9 @@ impl Supervisor {
 
     /// How the run went, over its time.
     fn went(&mut self) -> Went {
-        let met: FxHashMap<_, _> = self.watch.files().all_met().collect();
+        let files = self.watch.files();
         let path = |file| {
-            let meta: &&FileMeta = met.get(&file)?;
+            let meta = files.known(file)?;
             Some(shown(&meta.path.to_string_lossy()).into_owned())
         };
         std::mem::take(&mut self.sinks.timeline).finish(path)

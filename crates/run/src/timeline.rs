@@ -9,7 +9,7 @@
 //! Data flow: accesses and looks → [`Timeline`] → [`Went`], in the account of the run ([`crate::Told`]).
 
 use foreread_plan::{FileId, FileMeta, Sequence};
-use foreread_sys::device::{Counters, Device, Done};
+use foreread_sys::device::{Counters, Done};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
@@ -182,7 +182,10 @@ impl Timeline {
             })
         });
         let worst = files.collect();
-        let devices = self.devices.iter().map(|(dev, ..)| Device::of(*dev).name);
+        let devices = self
+            .devices
+            .iter()
+            .filter_map(|(dev, ..)| Counters::name(*dev));
         Went {
             waits: self.waits,
             samples: self.samples,

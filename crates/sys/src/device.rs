@@ -149,6 +149,12 @@ impl Counters {
         fs::File::open(path).ok().map(Self)
     }
 
+    /// The name of the device or partition `dev`; `None` where it is no block device.
+    pub fn name(dev: u64) -> Option<String> {
+        let link = fs::read_link(format!("/sys/dev/block/{}", numbers(dev))).ok()?;
+        Some(file_name(&link))
+    }
+
     /// What the device has done by now.
     pub fn read(&self) -> Option<Done> {
         let mut bytes = [0; 512];

@@ -7,6 +7,13 @@ use crate::timeline::Went;
 use crate::told::Told;
 
 impl Account {
+    /// Whether the run is worth an account: it has a record, or there is a reason why it gained nothing. To store one takes a fraction of a
+    /// millisecond, and commands that read nothing do not take many.
+    pub(crate) fn is_worth_storing(&self) -> bool {
+        let has_record = self.followed.is_some() || self.recorded.is_some();
+        has_record || self.was_helped() || self.why().is_some()
+    }
+
     /// What is stored of the run that `meta` names and that went so.
     pub(crate) fn told(&self, meta: Meta, went: Went) -> Told {
         let report = self.report.as_ref();
