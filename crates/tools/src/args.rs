@@ -67,12 +67,12 @@ pub(crate) enum Command {
     /// compiler is c++, or FOREREAD_CXX. See foreread cc.
     #[command(name = "c++", disable_help_flag = true)]
     Cxx(PassedOn),
-    /// Print a C or C++ program together with its prefetch thread, as source
+    /// Print a C or C++ program with its prefetch thread, as source
     ///
     /// Runs foreread-slice: foreread slice prog.c -o prog.pf.c. See foreread slice --help.
     #[command(disable_help_flag = true)]
     Slice(PassedOn),
-    /// Mount a file system as slow as a rotating disk, a cloud volume or NFS
+    /// Mount a file system as slow as a disk, a cloud volume or NFS
     Slowdisk(SlowdiskArgs),
     /// Print completions for a shell
     Completions {
@@ -293,7 +293,7 @@ pub(crate) struct Prune {
     pub(crate) older_than: Option<Duration>,
 }
 
-/// Check which features this machine has, and what a missing one costs
+/// Check the features of this machine, and what a missing one costs
 ///
 /// Exit status: 0 if prefetching works here, 1 if it cannot.
 #[derive(Debug, clap::Args)]

@@ -42,7 +42,7 @@ pub(crate) fn command() -> Command {
                 "Print this page, or the help of a command".to_owned(),
                 |about| about.to_string(),
             );
-            let _ = writeln!(page, "  {name:<12} {about}");
+            let _ = writeln!(page, "  {name:<11} {about}");
         }
     }
     page += "\nOptions:\n{options}{after-help}";

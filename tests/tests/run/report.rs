@@ -40,12 +40,7 @@ fn opens() {
     let dom = |size: &str| {
         let mut browser = lab.command("chromium");
         browser
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--blink-settings=scriptEnabled=false",
-            ])
+            .args(["--headless", "--no-sandbox", "--disable-gpu"])
             .arg(format!("--user-data-dir={}", lab.path("browser").display()))
             .args([size, "--dump-dom"])
             .arg(format!("file://{}", page.display()));
