@@ -320,16 +320,16 @@ impl Watch {
     }
 
     /// Look once more at the files that were open for writing, so that the next run does not take
-    /// this run's own writes for somebody else's. Tell which files were mapped: what was touched of them last is not known.
+    /// this run's own writes for somebody else's. Of those that the run has made itself nothing is ever fetched. Tell which files were
+    /// mapped: what was touched of them last is not known.
     pub(super) fn finish(&mut self, sink: &mut impl Sink) {
         self.mapped.drain().for_each(|file| sink.doubted(file));
         for id in std::mem::take(&mut self.writable) {
             let before = self.files().met(id);
+            if before.written {
+                continue;
+            }
             if let Some(meta) = self.places.regular(&before.path) {
-                let meta = FileMeta {
-                    written: before.written || meta.written,
-                    ..meta
-                };
                 sink.file(id, &meta);
                 *self.places.files.met_mut(id) = meta;
             }

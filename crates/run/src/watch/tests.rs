@@ -137,6 +137,46 @@ fn a_program_may_write_very_many_files() {
 }
 
 #[test]
+fn what_a_run_has_made_itself_is_looked_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().canonicalize().unwrap();
+    std::fs::write(folder.join("old"), "text").unwrap();
+    let old = folder.join("old").metadata().unwrap();
+    let made = old.created().unwrap_or(SystemTime::UNIX_EPOCH);
+    // Whatever the file system's clock says is made later.
+    let began = made + std::time::Duration::from_nanos(1);
+    while std::fs::write(folder.join("new"), "text").is_ok()
+        && folder
+            .join("new")
+            .metadata()
+            .unwrap()
+            .created()
+            .is_ok_and(|at| at < began)
+    {
+        std::fs::remove_file(folder.join("new")).unwrap();
+    }
+    let mut watch = Watch::new(began, Vec::new(), Files::new(Default::default()));
+    let mut counts = Counts::default();
+    for (handle, name) in [(1, "old"), (2, "new")] {
+        let how = How {
+            writes: true,
+            ..How::default()
+        };
+        let path = folder.join(name);
+        let opened = What::Open {
+            handle,
+            how,
+            took: 0,
+            path,
+        };
+        watch.take(event(1, opened), &mut counts);
+    }
+    assert_eq!(counts.files, 2);
+    watch.finish(&mut counts);
+    assert_eq!(counts.files, 3);
+}
+
+#[test]
 fn a_place_is_where_all_links_lead() {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().canonicalize().unwrap();
