@@ -104,8 +104,10 @@ fn dropped() {
             lab.cold(&names);
             let outcome = lab.run(&command);
             assert!(outcome.output.status.success(), "{outcome:?}");
-            // What is read of them is 4 MiB.
-            assert!(outcome.bytes("issued") < 1 << 20, "{outcome:?}");
+            // The interpreter's own files may be cold as well, if somebody drops what is in memory.
+            let account = format!("{:?}", outcome.account);
+            assert!(account.contains("16.0 MiB left alone"), "{outcome:?}");
+            assert!(outcome.bytes("issued") < 16 << 20, "{outcome:?}");
         }
     }
 }
