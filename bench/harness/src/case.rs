@@ -1,4 +1,4 @@
-//! What a benchmark case is: data, a command over it, and where it is worth running.
+//! A benchmark case: its data, a command over the data, and the disks it is worth running on.
 //!
 //! A case's data is generated once on the machine's own disk, below the data
 //! directory, deterministically; slow disks get a copy. The command is told where
@@ -46,7 +46,7 @@ impl Size {
     }
 }
 
-/// What a case is for.
+/// The purpose of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Foreread should make it faster.
@@ -55,7 +55,7 @@ pub enum Purpose {
     NoHarm,
 }
 
-/// What is in memory when a run starts.
+/// The contents of memory when a run starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Nothing of the case's files.
@@ -64,7 +64,7 @@ pub enum Start {
     Hot,
 }
 
-/// What a cold start finds out of memory.
+/// The files that are out of memory at a cold start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cold {
     /// Everything, as after a reboot: pages, directories and inodes, of the program and its libraries too.
@@ -73,7 +73,7 @@ pub enum Cold {
     Files,
 }
 
-/// What a case shows: the ways to be helped.
+/// The way in which foreread helps a case's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -109,9 +109,9 @@ pub struct Case {
     pub quick: &'static [DiskKind],
     /// Programs it needs, as found in PATH, with the Debian package of each.
     pub needs: &'static [(&'static str, &'static str)],
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What is in memory when a run starts.
+    /// The contents of memory when a run starts.
     pub start: Start,
     /// Its data and command.
     pub work: Box<dyn Workload>,
@@ -144,7 +144,7 @@ pub trait Workload {
 pub struct Job {
     /// The command.
     pub command: Invocation,
-    /// The files it may read: evicted before cold runs, and looked at for what it read.
+    /// The files it may read: evicted before cold runs, and examined for the pages it read.
     pub files: Vec<PathBuf>,
     /// The exit status that every run has to end with.
     pub status: i32,
@@ -156,7 +156,7 @@ pub struct Job {
     pub fresh_dir: Option<PathBuf>,
     /// A file that the command writes into, and the one it is a copy of before every run.
     pub rewritten: Option<Rewritten>,
-    /// What the command reads, where the case can tell; otherwise it is observed.
+    /// The extents that the command reads, where the case knows them; otherwise a run is observed.
     pub footprint: Option<Vec<FileExtents>>,
     /// The command that uses the library itself, to be run in place of `foreread run`.
     pub aware: Option<Invocation>,
@@ -168,41 +168,41 @@ pub struct Job {
     pub peers: &'static [Peer],
     /// The memory the command may use, page cache included, in bytes.
     pub memory_limit: Option<u64>,
-    /// What a daemon is taught, where it is measured.
+    /// The commands that a daemon learns from, where one is measured.
     pub lesson: Lesson,
-    /// What starts the command as several ranks, where it is of the group mpi.
+    /// How the command is started as ranks, in the group mpi.
     pub launch: Option<Launch>,
     /// Plain words about anything out of the ordinary.
     pub notes: Vec<String>,
-    /// Code that is loaded into the program: in memory before every run, as the program itself is.
-    /// What it did under a limit of memory would else push it out.
+    /// Code that the program loads: in memory before every run, as the program itself is. Under a limit of memory a run
+    /// would push it out.
     pub code: Vec<PathBuf>,
 }
 
-/// What runs beside the command where a daemon is measured that learns from all that runs.
+/// The commands that run beside the measured one, for a daemon that learns from every program.
 #[derive(Clone, Debug, Default)]
 pub struct Lesson {
     /// The commands of each warm-up run; the command itself where there are none.
     pub teach: Vec<Invocation>,
     /// How many warm-up runs, where it is not as many as always.
     pub times: Option<usize>,
-    /// What puts the data in order before a run.
+    /// The command that restores the data before a run.
     pub before: Option<Invocation>,
-    /// What runs after each run of the command.
+    /// The command that runs after each run.
     pub between: Option<Invocation>,
 }
 
 /// A file that is changed by a run.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
-    /// What the command is told.
+    /// The path that the command is given.
     pub file: PathBuf,
-    /// What it holds before each run.
+    /// The file with its contents before each run.
     pub pristine: PathBuf,
 }
 
 impl Rewritten {
-    /// Makes the file what it was, in the same place on the disk as far as it was there before.
+    /// Restores the file's contents in place, so that its blocks on the disk stay where they were.
     pub fn restore(&self) -> Result<()> {
         let content = fs::read(&self.pristine)
             .with_context(|| format!("reading {}", self.pristine.display()))?;

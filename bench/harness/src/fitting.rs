@@ -1,5 +1,5 @@
-//! What is found out about a translated program before it is timed: what translation adds to its own
-//! side, and how much it has to compute for its hot and its cold run to be as far apart as the paper's.
+//! Trial runs of a translated program before it is timed: the cost that translation adds to the program itself, and the
+//! computation at which its hot and cold runs differ as much as the paper's.
 
 use std::time::Instant;
 

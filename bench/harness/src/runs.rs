@@ -28,7 +28,7 @@ const PLAIN: &str = "plain";
 /// The folder of programs and libraries.
 const PROGRAMS: &str = "/usr";
 
-/// What stays in memory is noted where it is more than one in so many of the bytes that are read.
+/// Bytes that stay in memory are noted if they are more than one in so many of the bytes read.
 const NOTEWORTHY: u64 = 20;
 
 /// How often a cold start is tried before the case is given up.
@@ -70,11 +70,11 @@ pub struct Runs<'a> {
     disk: &'a Disk,
     scratch: &'a Path,
     memory: Option<MemoryGroup>,
-    /// What the first run did, and every other has to do.
+    /// The outcome of the first run, which every other run must repeat.
     expected: Cell<Option<Outcome>>,
 }
 
-/// What a case's program needs of the disks.
+/// The bytes and names that a case's program reads from the disks.
 #[derive(Default)]
 pub struct Needs {
     /// The bytes of the case's files.
@@ -291,7 +291,7 @@ impl<'a> Runs<'a> {
         self.timed(|| (), command, "hot")
     }
 
-    /// Tries every way to read what is needed; the fastest.
+    /// Tries every way to read the needed bytes; the fastest.
     pub fn best_way(&self, needed: &Needed, cold: Cold) -> Result<Way> {
         let rotational = self.facts().is_some_and(|facts| facts.rotational);
         let ways = Way::worth_trying(rotational);

@@ -14,10 +14,10 @@ pub struct Sample {
     pub device_bytes: Option<u64>,
     /// Processor time of the command and all that it waited for, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// What foreread said, if it ran.
+    /// The account that foreread gave, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
-    /// What the program's prefetch thread said, if it has one.
+    /// The report of the program's prefetch thread, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_thread: Option<PrefetchThread>,
 }

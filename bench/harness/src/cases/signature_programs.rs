@@ -16,7 +16,7 @@ use crate::tools::{Tools, shell};
 
 /// `ncks`: hyperslabs of a NetCDF variable, through all times and levels.
 struct Hyperslabs {
-    /// What is asked of the file, and what was before, if the run is to know of that.
+    /// The hyperslabs to read; and those of an earlier run, if foreread may have learnt from one.
     slabs: &'static [&'static str],
     learn: Option<&'static [&'static str]>,
 }

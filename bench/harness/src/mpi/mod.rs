@@ -1,7 +1,7 @@
 //! What parallel programs gain: each rank under `foreread run`, under MPICH and Open MPI.
 //!
-//! What counts is the paper's figure, the time that the slowest rank spends in reads, which the program itself tells: starting
-//! the ranks takes as long as many reads do. In each round there are a plain run from cold, a first run (nothing recorded), a
+//! The figure is the paper's: the time that the slowest rank spends in reads, as the program itself reports it. The whole run's
+//! time would not do, because starting the ranks takes as long as many reads. In each round there are a plain run from cold, a first run (nothing recorded), a
 //! second run (with the record of the first), and one with the file in the machine's own memory, the limit. Plain and
 //! foreread's pair begin in turn.
 //!

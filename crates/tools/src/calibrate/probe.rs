@@ -234,8 +234,8 @@ impl Probe for ColdFile {
 
     fn follow(&mut self, pages: &[u64], profile: &Profile, limit: Duration) -> Result<Trial> {
         self.cool()?;
-        let pages = pages.to_vec();
-        let source = Box::new(Replay::new(pages.into_iter().map(read)));
+        let planned = pages.to_vec();
+        let source = Box::new(Replay::new(planned.into_iter().map(read)));
         let profile = profile.clone();
         let engine = Engine::new(PageCache::new(&self.files), Config::default())
             .with_strand("replay", source)
