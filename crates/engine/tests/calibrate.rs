@@ -107,11 +107,11 @@ impl Probe for Virtual {
         limit: Duration,
     ) -> Result<Trial, Infallible> {
         let machine = Arc::new(Mutex::new(self.machine()));
-        let profile = profile.clone();
+        let (profile, planned) = (profile.clone(), pages.to_vec());
         let mut engine = Engine::new(Sim::new(Arc::clone(&machine)), Config::default())
             .with_strand(
                 "replay",
-                Box::new(Replay::new(pages.to_vec().into_iter().map(read))),
+                Box::new(Replay::new(planned.into_iter().map(read))),
             )
             .with_profiles(move |_, _| Some(profile.clone()));
         let (mut now, mut tick, mut count) = (0, 0, 0);
