@@ -106,7 +106,9 @@ fn slice_targets() -> Vec<Target> {
         if let Some(paper) = crate::paper::paper(case.name) {
             on(DiskKind::Hdd7200, Want::Improved(paper.improvement_pct));
         }
-        on(DiskKind::Hdd7200, Want::Synchronized(1.0));
+        if case.disks.contains(&DiskKind::Hdd7200) {
+            on(DiskKind::Hdd7200, Want::Synchronized(1.0));
+        }
         if case.name.starts_with("vol-vis") {
             on(DiskKind::Hdd7200, Want::ThreadCpu(10.0));
         }
