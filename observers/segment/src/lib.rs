@@ -8,12 +8,13 @@
 //! Layout and rules are those of `observers/pmpi/src/segment.h`. Everything in a segment may be changed by another process at
 //! any time: nothing but the number of slots, checked when a segment is mapped, says where anything is in it.
 //!
+//! - [`key`]: the name of a page, and its hash.
 //! - [`slot`]: a slot's state, which filler, reader and writer share.
 //! - [`layout`]: the areas, and what is counted.
 //! - [`Segment`]: a mapped segment, with its owner's side: which page gets which slot.
 
 mod atomic;
-mod key;
+pub mod key;
 pub mod layout;
 #[cfg(not(all(test, loom)))]
 mod map;
