@@ -320,7 +320,7 @@ fn help(
     let is_whole = !(is_half_unseen && args.observer.may_be_kernel());
     let look = plan.known.as_ref().filter(|_| is_whole);
     let look = look.and_then(|(found, record)| {
-        let files = served::fetched(record);
+        let files = served::fetched(record, account.rank.is_some());
         served::not_worth(found, record, &files)
     });
     account.alone = look
@@ -355,7 +355,7 @@ fn help(
         used = Some(record.handle());
         account.baseline = record.summary().cloned();
         learnt = lessons::learnt(record.signatures());
-        let one = served::Plan::of(&found, record);
+        let one = served::Plan::of(&found, record, account.rank.is_some());
         match look {
             Some(look) => left_alone = Some(one.left_alone(look)),
             None => served = Some(one),

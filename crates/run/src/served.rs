@@ -81,17 +81,17 @@ fn whole<'a>(found: &Found, record: &'a Outline) -> Option<&'a Summary> {
     (found.exact && !was_killed && summary.lost == 0).then_some(summary)
 }
 
-/// Whether the record's files in user space are left alone.
-fn spares(record: &Outline) -> bool {
+/// Whether the record's files in user space are left alone; those of a rank have the collective cache.
+fn spares(record: &Outline, is_rank: bool) -> bool {
     let summary = record.summary();
-    !summary.is_some_and(Summary::waited_for_idle_servers)
+    !is_rank && !summary.is_some_and(Summary::waited_for_idle_servers)
 }
 
 /// The files of a record's sample, but for those that are left alone.
-pub(super) fn fetched(record: &Outline) -> Arc<BTreeMap<FileId, FileMeta>> {
+pub(super) fn fetched(record: &Outline, is_rank: bool) -> Arc<BTreeMap<FileId, FileMeta>> {
     let mut files = record.files();
     let mut user_space = UserSpace::default();
-    if spares(record) && files.values().any(|meta| user_space.has(meta.dev)) {
+    if spares(record, is_rank) && files.values().any(|meta| user_space.has(meta.dev)) {
         Arc::make_mut(&mut files).retain(|_, meta| !user_space.has(meta.dev));
     }
     files
@@ -122,10 +122,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan of a record.
-    pub(super) fn of(found: &Found, record: Outline) -> Self {
+    pub(super) fn of(found: &Found, record: Outline, is_rank: bool) -> Self {
         let trouble = Trouble::default();
         let may_be_left = record.summary().is_some_and(|foot| foot.left_plan);
-        let spares = spares(&record);
+        let spares = spares(&record, is_rank);
         let recorded = Recorded::of(record, found.wanted.clone(), &trouble).sparing(spares);
         Self {
             recorded: Arc::new(recorded),
