@@ -1,11 +1,11 @@
 //! A thread that answers what is asked about files: opening one may take as long as its device, or for ever.
 //!
-//! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; a file
-//! is open no longer than [`STAY`] after the last question about it: to open one costs three times as much as to look.
+//! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; between
+//! questions no file is open: they may come for as long as the program runs, and its file system is to be unmounted meanwhile.
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::Thread;
 
 use foreread_plan::FileId;
@@ -14,7 +14,6 @@ use foreread_sys::processor::Aside;
 use super::context::Context;
 use super::file::Opened;
 use super::files::Files;
-use super::held::STAY;
 use crate::{Answer, Change, Event, Question, Standing};
 
 /// The state of the thread.
@@ -23,7 +22,7 @@ pub(super) struct Asker {
     events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    /// The file of the last question, open.
+    /// The file of the last question, open while another question is there.
     last: Option<(FileId, Opened)>,
     /// Files looked at so far, as they were known: by number and inode.
     met: HashSet<(FileId, u64)>,
@@ -45,25 +44,15 @@ impl Asker {
 
     /// Answer until the backend is dropped.
     pub(super) fn run(mut self, inbox: &Receiver<Question>) {
-        while let Some(question) = self.next(inbox) {
+        while let Ok(question) = inbox.recv() {
             self.aside.keep();
             self.answer(&question);
             while let Ok(question) = inbox.try_recv() {
                 self.answer(&question);
             }
+            self.last = None;
             self.taker.unpark();
         }
-    }
-
-    /// The next question; `None` when the backend is dropped.
-    fn next(&mut self, inbox: &Receiver<Question>) -> Option<Question> {
-        if self.last.is_some() {
-            match inbox.recv_timeout(STAY) {
-                Err(RecvTimeoutError::Timeout) => self.last = None,
-                next => return next.ok(),
-            }
-        }
-        inbox.recv().ok()
     }
 
     fn answer(&mut self, question: &Question) {
