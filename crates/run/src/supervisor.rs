@@ -236,10 +236,8 @@ impl Supervisor {
         };
         if let Some(follower) = &sinks.follower {
             follower.flush();
-            // Beside a plan the guesses say nothing of what the kernel need read ahead.
-            if sinks.served.is_none() {
-                observer.foresee(follower.is_foreseen());
-            }
+            // A program that has strayed from its plan is read ahead for by the kernel, unless the guesses foresee it.
+            observer.foresee(follower.is_foreseen());
         }
         if let Some(served) = &self.sinks.served {
             let (has_left, is_over) = (served.has_left(), served.is_over());
