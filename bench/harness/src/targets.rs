@@ -113,13 +113,11 @@ fn slice_targets() -> Vec<Target> {
             on(DiskKind::Hdd7200, Want::ThreadCpu(10.0));
         }
         for &disk in case.disks {
-            on(
-                disk,
-                match case.purpose {
-                    Purpose::Gain => Want::Masked(95.0),
-                    Purpose::NoHarm => Want::AsFast,
-                },
-            );
+            let want = match case.purpose {
+                Purpose::Gain => Want::Masked(95.0),
+                Purpose::NoHarm => Want::AsFast,
+            };
+            on(disk, want);
         }
     }
     targets

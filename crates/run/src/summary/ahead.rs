@@ -64,21 +64,10 @@ impl Account {
     }
 }
 
-/// What became of names that were looked up ahead. Of a plan only those are observed that the program waits for.
+/// What became of names that were looked up ahead. Only those that the program waits for are reported.
 pub(super) fn in_words(names: &Names) -> String {
-    if names.used == names.late && names.unused == 0 {
-        return match names.late {
-            0 => "none of them waited for".to_owned(),
-            late => format!("{late} of them waited for"),
-        };
+    match names.late {
+        0 => "none of them waited for".to_owned(),
+        late => format!("{late} of them waited for"),
     }
-    let mut text = format!("{} used", names.used);
-    if names.late > 0 {
-        let _ = write!(text, " ({} of them late)", names.late);
-    }
-    let _ = write!(text, ", {} not", names.unused);
-    if names.unknown > 0 {
-        let _ = write!(text, ", {} unknown", names.unknown);
-    }
-    text
 }

@@ -246,17 +246,17 @@ fn what_was_looked_up_ahead_is_told_with_what_became_of_it() {
     let names = Names {
         asked: 1234,
         fetched: 1100,
-        used: 1200,
+        used: 7,
         late: 7,
-        unused: 30,
-        unknown: 4,
+        unused: 0,
+        unknown: 1227,
     };
     let with = |issued| {
         let mut account = by_own_record(Phase::Finished, 3, 3, first_run(issued).ledger());
         account.report.as_mut().unwrap().names = names;
         account
     };
-    let told = "1200 used (7 of them late), 30 not, 4 unknown";
+    let told = "7 of them waited for";
     let alone = with(0);
     let line = alone.line();
     assert!(
@@ -265,7 +265,7 @@ fn what_was_looked_up_ahead_is_told_with_what_became_of_it() {
     );
     assert_eq!(alone.outcome(), Outcome::Prefetched);
     let full = alone.full();
-    let row = "names        1234 looked up, 1100 of them not in memory; 1200 used";
+    let row = "names        1234 looked up, 1100 of them not in memory; 7 of them";
     assert!(full.contains(row), "{full}");
     let line = with(4096).line();
     let both = format!("4.00 KiB useful, 0 B late, 0 B wasted; 1234 names: {told}; ");
