@@ -36,7 +36,8 @@ fn main() -> ExitCode {
 /// Has the other program take this one's place. Comes back only with why it cannot.
 fn hand_over() -> Error {
     let replaced = || -> Result<std::convert::Infallible> {
-        let tools = own::part(TOOLS, "../libexec")?;
+        let tools = own::part(TOOLS, "../libexec")
+            .context("this command is part of another program, which `make build` builds")?;
         let words: Vec<OsString> = env::args_os().collect();
         Err(spawn::replace(&tools, &words, None)).context(tools.display().to_string())
     };
