@@ -11,6 +11,7 @@
 mod automount;
 mod built;
 mod memory;
+mod outcome;
 pub mod silent;
 mod slow;
 pub mod suite;
@@ -31,6 +32,7 @@ pub use built::compiled;
 use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
+pub use outcome::Outcome;
 use serde_json::Value;
 pub use slow::Slow;
 
@@ -479,95 +481,6 @@ impl Account {
         let outcome = Outcome { output, account };
         outcome.hold_to_account();
         outcome
-    }
-}
-
-/// What came of a run.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Output and status.
-    pub output: Output,
-    /// The account, as `--json` gives it.
-    pub account: Value,
-}
-
-impl Outcome {
-    /// Whether the program was `recorded`, `prefetched`, or foreread stood `aside`.
-    pub fn mode(&self) -> &str {
-        self.account["mode"].as_str().expect("a mode")
-    }
-
-    /// Why foreread did not help, or not fully; empty if it says nothing.
-    pub fn reason(&self) -> &str {
-        self.account["reason"].as_str().unwrap_or("")
-    }
-
-    /// A column of the ledger, in bytes; 0 without a ledger.
-    pub fn bytes(&self, column: &str) -> u64 {
-        match &self.account["ledger"] {
-            Value::Null => 0,
-            ledger => ledger[column].as_u64().expect("a column of the ledger"),
-        }
-    }
-
-    /// Checks what foreread came to: a program on a busy machine may be through before it, and what was in memory may
-    /// be gone.
-    #[track_caller]
-    pub fn check_mode(&self, mode: &str) {
-        check!(self.mode() == mode, "not {mode}: {self:?}");
-    }
-
-    /// Standard output.
-    pub fn stdout(&self) -> String {
-        text(&self.output.stdout)
-    }
-
-    /// Standard error.
-    pub fn stderr(&self) -> String {
-        text(&self.output.stderr)
-    }
-
-    /// Asserts that the program did what it does by itself.
-    #[track_caller]
-    pub fn assert_as(&self, plain: &Output) {
-        assert!(
-            self.output.stdout == plain.stdout,
-            "another output: {self:?}\nnot {plain:?}"
-        );
-        assert_eq!(self.output.status, plain.status, "{self:?}");
-        assert!(
-            self.output.stderr.starts_with(&plain.stderr),
-            "{self:?}\nnot {plain:?}"
-        );
-    }
-
-    /// Every byte issued is useful, late, wasted, evicted, infill or unknown, and the account is of this run.
-    #[track_caller]
-    fn hold_to_account(&self) {
-        let issued = self.bytes("issued");
-        let columns = ["useful", "late", "wasted", "evicted", "infill", "unknown"];
-        let parts = columns.map(|column| self.bytes(column));
-        assert_eq!(
-            issued,
-            parts.iter().sum::<u64>(),
-            "the ledger is open: {self:?}"
-        );
-        let names = |part: &str| self.account["names"][part].as_u64().unwrap_or(0);
-        assert_eq!(
-            names("asked"),
-            names("used") + names("unused") + names("unknown"),
-            "the account of names is open: {self:?}"
-        );
-        // A first run is a recorded one, whether or not it was helped.
-        let is_first = self.account["followed"].is_null() && !self.account["recorded"].is_null();
-        let expected = issued + names("fetched") > 0 && !is_first;
-        assert_eq!(expected, self.mode() == "prefetched", "{self:?}");
-        if self.mode() == "aside" {
-            assert_ne!(self.reason(), "", "aside without a reason: {self:?}");
-        }
-        if let Some(code) = self.output.status.code() {
-            assert_eq!(self.account["exit_status"], code, "{self:?}");
-        }
     }
 }
 

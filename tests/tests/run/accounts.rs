@@ -366,7 +366,7 @@ fn nearest() {
         word: Some("another"),
         ..Case::default()
     });
-    assert!(outcome.stderr().contains("by the record of"), "{outcome:?}");
+    assert!(outcome.says("by the record of"), "{outcome:?}");
 }
 
 fn partly_changed() {

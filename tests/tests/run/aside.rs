@@ -169,7 +169,7 @@ fn no_library() {
     let outcome = twice(&lab, &["cksum", "data"]);
     assert_eq!(outcome.mode(), "aside");
     assert!(outcome.reason().contains("/nonexistent"), "{outcome:?}");
-    assert!(outcome.stderr().contains("/nonexistent"), "{outcome:?}");
+    assert!(outcome.says("/nonexistent"), "{outcome:?}");
     assert!(lab.records().is_empty());
 }
 
@@ -198,7 +198,7 @@ fn cleared_environment() {
     assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
     let said = "1 process was not observed: given an environment without foreread's variables";
     assert!(outcome.reason().contains(said), "{outcome:?}");
-    assert!(outcome.stderr().contains(said), "{outcome:?}");
+    assert!(outcome.says(said), "{outcome:?}");
     // The environment stays as clear as it was made.
     assert_eq!(lab.run(&["env", "-i", "env"]).stdout(), "");
 }
@@ -272,10 +272,7 @@ fn static_child() {
     let spawn = "import os; pid = os.posix_spawn('./scatter', ['scatter', '9', '0', 'data'], os.environ); \
                  os.waitpid(pid, 0)";
     let outcome = lab.run(&["python3", "-c", spawn]);
-    assert!(
-        outcome.stderr().contains("1 process was not observed:"),
-        "{outcome:?}"
-    );
+    assert!(outcome.says("1 process was not observed:"), "{outcome:?}");
 }
 
 fn static_parent() {
@@ -318,10 +315,10 @@ fn other_root() {
     assert_eq!(outcome.stderr(), "", "{outcome:?}");
     let said = lab.run(&command);
     assert_eq!(said.stderr().lines().count(), 1, "{said:?}");
-    assert!(said.stderr().contains("not observed"), "{said:?}");
+    assert!(said.says("not observed"), "{said:?}");
     // Where the library is there, it is loaded.
     let here = lab.run(&["chroot", "/", "/bin/cat", "/etc/passwd"]);
-    assert!(!here.stderr().contains("not observed"), "{here:?}");
+    assert!(!here.says("not observed"), "{here:?}");
 }
 
 /// There a program finds the ring, and not where its children say they are.
@@ -381,7 +378,7 @@ except OSError:
 ";
     let outcome = lab.run(&["python3", "-c", ways]);
     assert!(outcome.output.status.success(), "{outcome:?}");
-    assert!(!outcome.stderr().contains("not observed"), "{outcome:?}");
+    assert!(!outcome.says("not observed"), "{outcome:?}");
 }
 
 fn closed() {
@@ -526,7 +523,7 @@ fn direct_calls() {
         // Read-ahead that there may have been, of libraries in memory too, is not counted.
         assert!((12 << 20..=17 << 20).contains(&unseen), "{outcome:?}");
         let said = "from the device came by reads that cannot be observed";
-        assert!(outcome.stderr().contains(said), "{outcome:?}");
+        assert!(outcome.says(said), "{outcome:?}");
         assert!(outcome.reason().contains(said), "{outcome:?}");
         // The program's own libraries are in sight, and are what may be recorded of it.
         if outcome.mode() != mode {
@@ -535,7 +532,7 @@ fn direct_calls() {
     }
     lab.cold(&["data", "seen"]);
     let explained = lab.run_with(&["--explain", "--no-prefetch"], &["./direct", "data"]);
-    assert!(explained.stderr().contains("unseen"), "{explained:?}");
+    assert!(explained.says("unseen"), "{explained:?}");
     // Hot there is nothing to be told.
     let hot = lab.run_with(&["--no-prefetch"], &["./direct", "data"]);
     assert!(hot.account["unseen_bytes"].is_null(), "{hot:?}");

@@ -235,11 +235,8 @@ fn helped_record() {
     let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
     let (lab, outcome) = first(&reads, &[]);
     outcome.check_mode("recorded");
-    assert!(
-        outcome.stderr().contains("to keep ahead of the next run"),
-        "{outcome:?}"
-    );
-    assert!(outcome.stderr().contains("by signatures"), "{outcome:?}");
+    assert!(outcome.says("to keep ahead of the next run"), "{outcome:?}");
+    assert!(outcome.says("by signatures"), "{outcome:?}");
     let shown = lab.foreread(&["show"]);
     let shown = foreread_tests::text(&shown.stdout);
     assert!(shown.contains("foreread fetched ahead of it"), "{shown}");
@@ -249,9 +246,7 @@ fn helped_record() {
     again.check_mode("prefetched");
     assert!(again.account["cold_wall_ns"].is_null(), "{again:?}");
     check!(
-        again
-            .stderr()
-            .contains("when recorded, with reads fetched ahead"),
+        again.says("when recorded, with reads fetched ahead"),
         "{again:?}"
     );
 }

@@ -61,7 +61,7 @@ fn cramped() {
         let outcome = run_in(&lab, &group, &["./scatter", "512", "0", "data"]);
         assert_eq!(outcome.output.status.code(), Some(0), "{outcome:?}");
         let why = "the control group has";
-        let left = outcome.stderr().contains(&format!("stood aside: {why}"));
+        let left = outcome.says(&format!("stood aside: {why}"));
         assert_eq!(left, aside, "{limit} MiB: {outcome:?}");
         // The account is the same for scripts, although nothing of foreread is left when the program ends.
         assert_eq!(outcome.mode() == "aside", aside, "{outcome:?}");

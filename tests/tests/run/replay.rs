@@ -411,10 +411,7 @@ fn nearest() {
     let outcome = lab.run(other);
     outcome.check_mode("prefetched");
     assert_eq!(outcome.account["followed"], known.to_str().unwrap());
-    assert!(
-        outcome.stderr().contains("with '900' for '1000'"),
-        "{outcome:?}"
-    );
+    assert!(outcome.says("with '900' for '1000'"), "{outcome:?}");
     let read = outcome.bytes("useful") + outcome.bytes("late");
     check!(read > 0, "{outcome:?}");
     outcome.assert_as(&lab.plain(other));
@@ -578,7 +575,7 @@ fn measured_profile() {
         lab.run_with(&["--explain", "--no-record"], &["./walker", "list", "data"])
     };
     let built_in = explained();
-    assert!(built_in.stderr().contains("(built-in"), "{built_in:?}");
+    assert!(built_in.says("(built-in"), "{built_in:?}");
     let here = lab.path("");
     let here = here.to_str().expect("a readable path");
     let measured = lab.foreread(&["calibrate", "--seconds=1", "--size=16M", here]);
@@ -590,11 +587,8 @@ fn measured_profile() {
     stored["devices"][0]["profile"]["depth"] = 7.into();
     std::fs::write(&file, stored.to_string()).expect("our own file");
     let outcome = explained();
-    // However its rows are broken.
-    let said = outcome.stderr().replace("\nforeread: ", "");
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("(measured (") && said.contains(" 7 at once"),
-        "{said}"
+        outcome.says("(measured (") && outcome.says(" 7 at once"),
+        "{outcome:?}"
     );
 }

@@ -123,10 +123,7 @@ fn unwritable() {
         assert_eq!(outcome.output.status, plain.status);
         assert_eq!(outcome.stdout().replace("./", ""), text(&plain.stdout));
         let place = lab.path(folder);
-        assert!(
-            outcome.stderr().contains(place.to_str().unwrap()),
-            "{outcome:?}"
-        );
+        assert!(outcome.says(place.to_str().unwrap()), "{outcome:?}");
         if folder == "home/foreread/records" {
             assert!(fs::read(lab.record()).expect("the record") == record);
         }
@@ -329,7 +326,7 @@ fn odd_names() {
     let recorded = lab.run(&command);
     let (_, program) = odd.split_at(2);
     let said = program.replace(char::is_control, "?");
-    assert!(recorded.stderr().contains(&said), "{recorded:?}");
+    assert!(recorded.says(&said), "{recorded:?}");
     // The file has changed, so that it is named.
     let file = fs::File::options().write(true).open(lab.path("da\nta"));
     file.and_then(|file| file.set_len(9 << 20))
@@ -337,10 +334,7 @@ fn odd_names() {
     lab.cold(&["da\nta"]);
     let (listed, shown) = (lab.foreread(&["list"]), lab.foreread(&["show"]));
     let explained = lab.run_with(&["--explain"], &command);
-    check!(
-        explained.stderr().contains("da?ta: has changed"),
-        "{explained:?}"
-    );
+    check!(explained.says("da?ta: has changed"), "{explained:?}");
     let missing = lab.foreread(&["show", "no\n\x1bfile.fr"]);
     let absent = lab.foreread(&["run", "--", "no\n\x1bprogram"]);
     for text in [
@@ -376,7 +370,7 @@ fn narrow_lines() {
     lab.run(&command);
     lab.cold(&["data"]);
     let explained = lab.run_with(&["--explain"], &command);
-    check!(explained.stderr().contains("followed"), "{explained:?}");
+    check!(explained.says("followed"), "{explained:?}");
     assert_narrow(explained.stderr().split_once('\n').expect("more").1);
     let record = lab.record();
     let mut bytes = fs::read(&record).expect("the record");

@@ -61,7 +61,7 @@ fn computed() {
     for _ in 0..2 {
         let outcome = lab.run(&["python3", "scattered.py"]);
         assert!(outcome.output.status.success(), "{outcome:?}");
-        assert!(!outcome.stderr().contains("mnt/data"), "{outcome:?}");
+        assert!(!outcome.says("mnt/data"), "{outcome:?}");
         assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
     }
     // Nobody is left who holds it.
