@@ -33,7 +33,6 @@ use foreread_plan::PAGE;
 pub use foreread_steady::{check, rounds};
 pub use memory::MemoryGroup;
 pub use outcome::Outcome;
-use serde_json::Value;
 pub use slow::Slow;
 
 /// A run that takes longer than this is hung.
