@@ -95,9 +95,6 @@ impl Account {
 /// What was seen of the program so far.
 #[derive(Default)]
 pub(crate) struct Seen {
-    read: Pages,
-    /// Pages of the last read that were not read before.
-    new: Vec<Range<u64>>,
     waited: Pages,
     named: FxHashSet<FileId>,
     reads: u64,
@@ -125,32 +122,30 @@ pub(crate) struct News {
 }
 
 impl Seen {
-    /// The program has read these pages by so many reads, and waited for a device or not. `is_complete` says whether all of the plan
-    /// is known.
+    /// The program has read these pages by so many reads, `new` ones among them, and waited for a device or not. `is_complete` says
+    /// whether all of the plan is known.
     pub(crate) fn read(
         &mut self,
         file: FileId,
-        pages: Range<u64>,
+        (pages, new): (Range<u64>, &[Range<u64>]),
         (waited, count): (bool, u64),
         planned: &Planned,
-        is_complete: impl FnOnce() -> bool,
+        is_complete: bool,
     ) -> News {
         let mut news = News::default();
         let is_planned = planned.all.has_any(file, pages.clone());
-        self.new.clear();
-        self.read.fresh(file, pages.clone(), &mut self.new);
-        if self.new.is_empty() {
+        if new.is_empty() {
             self.idle += count;
         } else {
             if is_planned {
-                let passed = self.new.iter();
+                let passed = new.iter();
                 let passed = passed.map(|new| planned.all.count(file, new.clone()));
                 news.passed = passed.sum();
             }
             if waited {
                 self.waited.add(file, pages.clone());
             }
-            self.has_strayed |= waited && !is_planned && is_complete();
+            self.has_strayed |= waited && !is_planned && is_complete;
             self.idle = 0;
         }
         if !is_planned && self.left.is_none() {
@@ -199,8 +194,8 @@ impl Seen {
         let (mut issued, mut read, mut late, mut infill, mut doubtful) = (0, 0, 0, 0, 0);
         for (file, pages) in &state.issued {
             let all = pages.end - pages.start;
-            let seen = self.read.count(*file, pages.clone());
-            let between = self.read.count_outside(&planned.all, *file, pages.clone());
+            let seen = state.read.count(*file, pages.clone());
+            let between = state.read.count_outside(&planned.all, *file, pages.clone());
             issued += all;
             read += seen;
             late += self.waited.count(*file, pages.clone());

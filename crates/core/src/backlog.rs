@@ -13,6 +13,7 @@ use std::ops::Range;
 use foreread_plan::{FileId, FileMeta, PAGE};
 
 use crate::Files;
+use crate::pages::Pages;
 use crate::price::Reach;
 use crate::wants::{INODES, JOINED, Want, What};
 
@@ -30,7 +31,8 @@ pub(crate) struct Backlog {
     /// The number of the first of them.
     first: u64,
     places: BTreeMap<Place, u64>,
-    /// Pages left to the kernel before the wants that were taken, not yet asked for.
+    /// Pages left to the kernel before the wants that were taken, and pages that the program has read before their turn, not yet asked
+    /// for.
     left: u64,
 }
 
@@ -86,10 +88,22 @@ impl Backlog {
     }
 
     /// Takes the first want, and others that cost little more: as far as `reach` has it for its device, and no more than `room` pages
-    /// that are wanted, but for the first want.
-    pub(crate) fn take(&mut self, room: u64, reach: impl FnOnce(u64) -> Reach) -> Option<Taken> {
-        let number = self.first;
-        let first = self.remove(number)?;
+    /// that are wanted, but for the first want. Pages that the program has `read` already are left out.
+    pub(crate) fn take(
+        &mut self,
+        room: u64,
+        read: &Pages,
+        reach: impl FnOnce(u64) -> Reach,
+    ) -> Option<Taken> {
+        let first = loop {
+            let first = self.remove(self.first)?;
+            match &first.want.what {
+                What::Pages(pages) if read.has_all(first.want.file, pages.clone()) => {
+                    self.left += first.want.pages();
+                }
+                _ => break first,
+            }
+        };
         let (Some(place), What::Pages(pages)) = (first.place, &first.want.what) else {
             let wanted = first.want.pages();
             return Some(Taken {
@@ -112,17 +126,23 @@ impl Backlog {
             wanted,
         };
         while let Some((&place, &number)) = self.behind(group.last().place)
-            && self
-                .part(place, number)
-                .is_some_and(|part| group.goes_on(part))
+            && let Some(part) = self.part(place, number)
         {
+            let passed = part.passed(read);
+            if passed == 0 && !group.goes_on(part) {
+                break;
+            }
+            self.left += passed;
             self.remove(number);
         }
         while let Some((&place, &number)) = self.before(group.first().place)
-            && self
-                .part(place, number)
-                .is_some_and(|part| group.begins(part))
+            && let Some(part) = self.part(place, number)
         {
+            let passed = part.passed(read);
+            if passed == 0 && !group.begins(part) {
+                break;
+            }
+            self.left += passed;
             self.remove(number);
         }
         Some(group.taken())
@@ -149,7 +169,7 @@ impl Backlog {
         })
     }
 
-    /// Pages left to the kernel before the wants that were taken since the last call.
+    /// Pages left to the kernel before the wants that were taken since the last call, and pages left out as read.
     pub(crate) fn left(&mut self) -> u64 {
         std::mem::take(&mut self.left)
     }
@@ -191,6 +211,14 @@ struct Part {
 impl Part {
     fn count(&self) -> u64 {
         self.pages.end - self.pages.start
+    }
+
+    /// Its pages if the program has read all of them; else 0.
+    fn passed(&self, read: &Pages) -> u64 {
+        match read.has_all(self.file, self.pages.clone()) {
+            true => self.count(),
+            false => 0,
+        }
     }
 }
 
@@ -320,7 +348,7 @@ mod tests {
 
     fn take(backlog: &mut Backlog, room: u64, gap: u64) -> Option<Taken> {
         let reach = Reach { gap, span: 256 };
-        backlog.take(room, |_| reach)
+        backlog.take(room, &Pages::default(), |_| reach)
     }
 
     fn parts(want: Want) -> Vec<(FileId, Range<u64>)> {

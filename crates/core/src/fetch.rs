@@ -3,7 +3,8 @@
 //! Each thread takes the next want, asks for it, and takes the next. A request for pages returns once the device has it; to find a
 //! file or a name takes as long as its device does, so there are as many threads as may usefully wait side by side.
 //!
-//! Invariants: at most a budget of pages lies between the program and what is requested; nobody waits for a thread that a file system
+//! Invariants: at most a budget of pages lies between the program and what is requested; nothing is requested that the program was
+//! seen to read; nobody waits for a thread that a file system
 //! holds up; where this process may open too few files for all threads, there are fewer.
 //!
 //! [`State`] decides, and [`Worker`] does what was decided. Neither has threads, clocks or locks: a model of a machine drives both in
@@ -20,6 +21,7 @@ use foreread_plan::FileId;
 use foreread_sys::thread;
 
 use crate::backlog::Backlog;
+use crate::pages::Pages;
 use crate::price::{Price, Reach};
 use crate::system::{Kernel, Known, now};
 use crate::wants::{JOINED, Want};
@@ -68,7 +70,8 @@ pub(crate) struct State {
     prices: BTreeMap<u64, Price>,
     /// Pages that may be requested and not passed.
     budget: u64,
-    /// Planned pages that the program has read so far.
+    /// Pages that the program has read so far, and how many of them are planned.
+    pub(crate) read: Pages,
     passed: u64,
     /// Pages that may be requested at first while the plan is on trial, and afterwards as many more as the program has read of the plan;
     /// `None` once it is trusted.
@@ -197,11 +200,6 @@ impl Shared {
         self.more.notify_all();
     }
 
-    /// Whether all wants of the plan are known.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.lock().is_complete()
-    }
-
     /// Nothing more is to be fetched.
     pub(crate) fn stop(&self) {
         self.lock().stop();
@@ -225,6 +223,13 @@ impl Shared {
         let brought = self.files.cache().map(Cache::brought);
         state.issued.extend(brought.unwrap_or_default());
         state
+    }
+
+    /// The program has read these pages; appends those that it had not read before, and says whether all wants of the plan are known.
+    pub(crate) fn read(&self, file: FileId, pages: Range<u64>, new: &mut Vec<Range<u64>>) -> bool {
+        let mut state = self.lock();
+        state.read.fresh(file, pages, new);
+        state.is_complete
     }
 
     /// The program has read so many planned pages.
@@ -313,11 +318,12 @@ impl State {
         let room = self.most() - self.taken.saturating_sub(self.passed);
         let prices = &mut self.prices;
         let mut look = false;
-        let taken = self.wants.take(room, |dev| {
+        let taken = self.wants.take(room, &self.read, |dev| {
             let price = prices.entry(dev).or_default();
             look = price.made();
             if has_room { price.reach() } else { Reach::NEAR }
         });
+        self.taken += self.wants.left();
         let Some(taken) = taken else {
             return if self.is_complete {
                 self.end()
@@ -326,7 +332,7 @@ impl State {
             };
         };
         self.working.push(taken.want.file);
-        self.taken += taken.wanted + self.wants.left();
+        self.taken += taken.wanted;
         self.between += taken.want.pages() - taken.wanted;
         Next::Work(Task {
             want: taken.want,
@@ -487,5 +493,43 @@ mod tests {
         }
         assert_eq!(issued, 200 * JOINED);
         assert_eq!(waited, 200 - THREADS);
+    }
+
+    #[test]
+    fn nothing_is_requested_that_the_program_has_read() {
+        let mut state = State::new(1 << 30, None);
+        let meta = FileMeta {
+            path: "/data".into(),
+            dev: 0x801,
+            ino: 1,
+            size: 400 * foreread_plan::PAGE,
+            mtime_ns: 0,
+            written: false,
+            advice: foreread_plan::Advice::Normal,
+            directory: false,
+        };
+        let (file, files) = (FileId(0), BTreeMap::from([(FileId(0), meta)]));
+        let want = |page: u64| Want {
+            file,
+            what: What::Pages(page..page + 1),
+            left: 0,
+        };
+        state.add(&mut (0..400).map(want).collect(), &files);
+        state.complete();
+        for pages in [0..3, 100..150, 399..400] {
+            state.read.add(file, pages);
+        }
+        let mut requested = 0;
+        while let Next::Work(task) = state.next() {
+            let What::Pages(pages) = &task.want.what else {
+                panic!("{task:?}");
+            };
+            assert_eq!(state.read.count(file, pages.clone()), 0, "{pages:?}");
+            requested += task.want.pages();
+            state.enter(Done::of(file));
+        }
+        // All of the plan counts as taken, as all that is read of it counts as passed.
+        assert_eq!((requested, state.progress().0), (400 - 54, 400));
+        assert!(state.is_done());
     }
 }

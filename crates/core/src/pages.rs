@@ -90,6 +90,12 @@ impl Pages {
             .sum()
     }
 
+    /// Whether all of these pages are in the set.
+    pub(crate) fn has_all(&self, file: FileId, pages: Range<u64>) -> bool {
+        let count = pages.end - pages.start;
+        self.count(file, pages) == count
+    }
+
     /// Whether any of these pages is in the set.
     pub(crate) fn has_any(&self, file: FileId, mut pages: Range<u64>) -> bool {
         pages.end = pages.end.max(pages.start + 1);

@@ -21,6 +21,8 @@ pub struct Session {
     shared: Arc<Shared>,
     planned: Arc<Mutex<Planned>>,
     seen: Seen,
+    /// Pages of the last read that were not read before.
+    new: Vec<Range<u64>>,
 }
 
 impl Session {
@@ -54,15 +56,17 @@ impl Session {
             shared,
             planned,
             seen: Seen::default(),
+            new: Vec::new(),
         })
     }
 
     /// The program has read these pages by so many reads, and waited for a device or not.
     pub fn read(&mut self, file: FileId, pages: Range<u64>, waited: bool, count: u64) {
         let shared = &self.shared;
+        self.new.clear();
+        let is_complete = shared.read(file, pages.clone(), &mut self.new);
         let planned = lock(&self.planned);
-        let is_complete = || shared.is_complete();
-        let how = (waited, count);
+        let (pages, how) = ((pages, &*self.new), (waited, count));
         let news = self.seen.read(file, pages, how, &planned, is_complete);
         drop(planned);
         if news.passed > 0 {
@@ -271,7 +275,7 @@ mod tests {
         let reads: Vec<_> = (0..PAGES).rev().map(|page| read(0, page)).collect();
         let trace = List(reads.into_iter());
         let mut session = Session::start(trace, Arc::clone(&files), 1 << 20, true).unwrap();
-        wait("the plan", || session.shared.is_complete());
+        wait("the plan", || session.shared.lock().is_complete());
         assert!(session.shared.lock().is_on_trial());
         session.read(FileId(0), 0..1, false, WINDOW);
         assert!(!session.shared.lock().is_on_trial());

@@ -249,9 +249,11 @@ impl Session {
         let (file, pages) = (access.file, access.extent.pages());
         let planned = self.planned.lock().unwrap();
         let how = (access.waited(), 1);
-        let is_complete = || self.state().is_complete();
+        let mut new = Vec::new();
+        self.state().read.fresh(file, pages.clone(), &mut new);
+        let is_complete = self.state().is_complete();
         let mut seen = self.seen.borrow_mut();
-        let news = seen.read(file, pages, how, &planned, is_complete);
+        let news = seen.read(file, (pages, &new), how, &planned, is_complete);
         if news.passed > 0 && self.state().passed(news.passed) {
             self.machine.open_gate(&self.room);
         }
