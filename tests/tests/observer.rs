@@ -13,6 +13,7 @@ mod oracle;
 mod processes;
 mod reading;
 mod unharmed;
+mod waits;
 
 use foreread_tests::suite::Suite;
 
@@ -26,6 +27,7 @@ pub fn add(suite: &mut Suite) {
         processes::TESTS,
         reading::TESTS,
         unharmed::TESTS,
+        waits::TESTS,
         conform::EBPF,
     ] {
         suite.add("observer", tests);

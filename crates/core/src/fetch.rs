@@ -229,7 +229,7 @@ impl Shared {
     pub(crate) fn read(&self, file: FileId, pages: Range<u64>, new: &mut Vec<Range<u64>>) -> bool {
         let mut state = self.lock();
         state.read.fresh(file, pages, new);
-        state.is_complete
+        state.is_complete()
     }
 
     /// The program has read so many planned pages.

@@ -207,7 +207,7 @@ fn looking_at<T: Outcome>(
         let inode = if is_its_own { inode() } else { None };
         // SAFETY: null, or the kernel has just read it.
         if let Some(path) = unsafe { answer.leaves(path) } {
-            found(area, (base, path), look, start, inode);
+            found(area, (base, path), look, (start, switches), inode);
         }
     }
     outcome
@@ -251,15 +251,15 @@ fn by_statx(found: &libc::statx) -> Option<Inode> {
     })
 }
 
-/// A name was found by a call that began at `start`.
+/// A name was found by a call that began at `start`, when these switches were marked.
 fn found(
     area: &Shared,
     (base, path): (c_int, &[u8]),
     look: Look,
-    start: u64,
+    (start, switches): (u64, Switches),
     inode: Option<Inode>,
 ) {
-    let took = report::stamp().wrapping_sub(start);
+    let took = report::spent(start, switches);
     if matches!(look, Look::MaybeOpen(_)) && path.is_empty() {
         return;
     }
@@ -284,13 +284,13 @@ pub fn listing_open<T: Outcome>(fd: c_int, call: impl FnOnce() -> T) -> T {
     switches.mark();
     let outcome = call();
     if outcome.found() && is_news(area, switches) {
-        listed(area, fd, start);
+        listed(area, fd, (start, switches));
     }
     outcome
 }
 
-fn listed(area: &Shared, fd: c_int, start: u64) {
-    let took = report::stamp().wrapping_sub(start);
+fn listed(area: &Shared, fd: c_int, (start, switches): (u64, Switches)) {
+    let took = report::spent(start, switches);
     if !report::at_home() || seats::in_helper() {
         return;
     }

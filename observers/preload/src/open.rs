@@ -5,13 +5,13 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use foreread_ring::{
-    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, encode,
+    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, Switches, encode,
 };
 
 use crate::files::{self, Entry};
 use crate::names::{self, Look};
 use crate::paths::{self, Parts};
-use crate::{report, seats, stdio};
+use crate::{report, seats, stdio, threads};
 
 /// An open: `call` returns the new descriptor.
 #[inline(always)]
@@ -21,13 +21,13 @@ pub fn opening(
     flags: c_int,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    if report::area().is_none() {
+    let Some(area) = report::area() else {
         return call();
-    }
-    let start = report::stamp();
+    };
+    let begun = begin(area);
     let fd = call();
     if fd >= 0 {
-        opened(fd, base, path, flags, start);
+        opened(fd, base, path, flags, begun);
     }
     fd
 }
@@ -39,18 +39,36 @@ pub fn opening_how(
     how: *const u64,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    let start = report::stamp();
+    let Some(area) = report::area() else {
+        return call();
+    };
+    let begun = begin(area);
     let fd = call();
-    if fd >= 0 && report::area().is_some() {
+    if fd >= 0 {
         // SAFETY: the kernel has just read it.
-        opened(fd, base, path, unsafe { *how } as c_int, start);
+        opened(fd, base, path, unsafe { *how } as c_int, begun);
     }
     fd
 }
 
+/// An open begins: when, and where to look whether the thread is switched out in it.
+#[inline(always)]
+fn begin(area: &Shared) -> (u64, Switches) {
+    let switches = threads::switches(area);
+    let start = report::stamp();
+    switches.mark();
+    (start, switches)
+}
+
 /// A descriptor was opened by a path, which the kernel has accepted.
-pub fn opened(fd: c_int, base: c_int, path: *const c_char, flags: c_int, start: u64) {
-    let took = report::stamp().wrapping_sub(start);
+fn opened(
+    fd: c_int,
+    base: c_int,
+    path: *const c_char,
+    flags: c_int,
+    (start, switches): (u64, Switches),
+) {
+    let took = report::spent(start, switches);
     if !report::at_home() || seats::in_helper() {
         return;
     }
@@ -144,10 +162,10 @@ pub fn opening_stream(
     mode: *const c_char,
     call: impl FnOnce() -> *mut libc::FILE,
 ) -> *mut libc::FILE {
-    if report::area().is_none() || !stdio::is_hooked() {
+    let Some(area) = report::area().filter(|_| stdio::is_hooked()) else {
         return call();
-    }
-    let start = report::stamp();
+    };
+    let begun = begin(area);
     let stream = call();
     if !stream.is_null() {
         // SAFETY: a stream the C library has just returned.
@@ -156,7 +174,7 @@ pub fn opening_stream(
             // freopen without a path: the same file in another mode.
             files::closing(fd, fd);
         } else {
-            opened(fd, libc::AT_FDCWD, path, stream_flags(mode), start);
+            opened(fd, libc::AT_FDCWD, path, stream_flags(mode), begun);
         }
     }
     stream

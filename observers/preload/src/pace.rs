@@ -10,11 +10,20 @@ use crate::report::{Read, Start, stamp};
 /// A read is quick, in ticks, if it takes less, and begins less after the one before: no device answers in that time.
 const QUICK: u64 = 1 << 14;
 
+/// What a call that found all in memory is said to have taken at most, in ticks, and one for each byte that was copied: it may have been
+/// interrupted, but has waited for nothing. A read that took longer counts as one that waited (`foreread_plan::waited`).
+const AT_ONCE: u64 = 1 << 13;
+
 /// So many quick reads in a row are measured before that many are taken to be as quick, and between them.
 const MEASURED: u8 = 16;
 
 /// Longer reads take their time in copying, each its own; bytes.
 const SHORT: u64 = 16 << 10;
+
+/// What a call in which the thread was not switched out is said to have taken, in ticks; `len` bytes were copied.
+pub fn at_once(took: u64, len: u64) -> u64 {
+    took.min(AT_ONCE + len)
+}
 
 /// How quick a thread's reads are. Times are in ticks.
 #[derive(Clone, Copy)]
@@ -65,12 +74,15 @@ impl Pace {
         if short && self.left > 0 {
             self.left -= 1;
         } else {
-            let end = read.ended.unwrap_or_else(stamp);
-            self.took = end.saturating_sub(start);
+            let took = read.ended.unwrap_or_else(stamp).saturating_sub(start);
             if in_time && looked_up {
                 self.period = gone / since;
             }
-            let quick = short && in_time && self.took < QUICK;
+            let quick = short && in_time && took < QUICK;
+            self.took = match read.ended {
+                None => at_once(took, read.len),
+                Some(_) => took,
+            };
             self.quick = if quick {
                 (self.quick + 1).min(MEASURED)
             } else {

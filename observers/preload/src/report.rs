@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering
 
 use foreread_ring::{Clock, Full, Mode, Passage, Shared, Switches, Wanted, Writer, encode, thread};
 
-use crate::pace::Times;
+use crate::pace::{Times, at_once};
 use crate::seats::{self, Busy, Seat, seated};
 use crate::sys::{self, Allowed};
 use crate::{attach, files, heartbeat, paths, threads};
@@ -223,6 +223,15 @@ pub enum Start {
     At(u64),
     /// At once after the one before by the thread in this seat, should it turn out to be another like that.
     AtOnce(&'static Seat),
+}
+
+/// How long a call took that began at `start`, and just before which these switches were marked, in ticks.
+pub fn spent(start: u64, switches: Switches) -> u64 {
+    let took = stamp().wrapping_sub(start);
+    match switches.is_marked() {
+        true => at_once(took, 0),
+        false => took,
+    }
 }
 
 /// A read begins: where to look whether the thread is switched out in it, and when that is.

@@ -174,7 +174,7 @@ fn built(stage: &Stage, name: &str, (compiler, options): (&str, &[&str])) -> boo
 }
 
 /// `foreread record` of a command, in the stage.
-fn record(stage: &Stage, observer: &str, command: &[&str]) -> Output {
+pub(super) fn record(stage: &Stage, observer: &str, command: &[&str]) -> Output {
     let mut foreread = Command::new(foreread());
     foreread
         .args(["record", "--observer", observer, "-o"])

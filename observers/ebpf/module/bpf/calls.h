@@ -97,6 +97,7 @@ int call_begins(struct bpf_raw_tracepoint_args *ctx)
 	}
 	thread->number = number;
 	thread->start = bpf_ktime_get_ns();
+	thread->waits = waits_now();
 	thread->call = *call;
 	return 0;
 }
@@ -129,7 +130,7 @@ static __always_inline int read_ends(struct thread *thread, long got)
 	handle = handle_of(thread, (void *)thread->file);
 	if (!handle)
 		return 0;
-	fill(&event.record, WHAT_READ, thread->number, thread->start);
+	fill_call(&event.record, WHAT_READ, thread, got);
 	event.record.handle = handle;
 	event.record.offset = place_of(thread, got);
 	event.record.len = got;
@@ -174,7 +175,7 @@ static __always_inline int open_ends(struct thread *thread, long got)
 				return 0;
 		}
 	}
-	fill(&thread->out.record, WHAT_OPEN, thread->number, thread->start);
+	fill_call(&thread->out.record, WHAT_OPEN, thread, 0);
 	thread->out.flags |= type;
 	thread->out.record.handle = handle;
 	if (send_named(&thread->out, PROBE_OPENS) && is_new)
@@ -205,11 +206,11 @@ int call_ends(struct bpf_raw_tracepoint_args *ctx)
 	if (what == WHAT_LOOK) {
 		if (got < 0 || !put_given(thread))
 			return 0;
-		fill(&thread->out.record, WHAT_LOOK, thread->number, thread->start);
+		fill_call(&thread->out.record, WHAT_LOOK, thread, 0);
 		send_named(&thread->out, PROBE_LOOKS);
 	} else if (what == WHAT_LIST && got >= 0) {
 		put_file(thread, (void *)thread->file);
-		fill(&thread->out.record, WHAT_LIST, thread->number, thread->start);
+		fill_call(&thread->out.record, WHAT_LIST, thread, 0);
 		send_named(&thread->out, PROBE_LISTS);
 	}
 	return 0;

@@ -169,6 +169,7 @@ struct task_struct {
 	int tgid;
 	struct task_struct *real_parent;
 	struct signal_struct *signal;
+	unsigned long nvcsw;
 	struct files_struct *files;
 	struct fs_struct *fs;
 };

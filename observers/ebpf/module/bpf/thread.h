@@ -14,6 +14,9 @@
 
 #define PAGE_SHIFT 12
 #define PAGE_SIZE (1ULL << PAGE_SHIFT)
+/* What a call that has found all in memory is said to have taken at most, in ns, and one for each byte that was copied: less than makes
+ * a read count as one that has waited (`foreread_plan::waited`). */
+#define AT_ONCE 5000
 
 /* A page that was touched, until the thread does something else: only then is it known how long that took. */
 struct touch {
@@ -34,7 +37,8 @@ struct thread {
 	/* The system call that the thread is in; `what` is 0 for none of interest. */
 	struct call call;
 	__u64 args[8];
-	__u64 start;
+	/* When it began, and how often the thread had waited before. */
+	__u64 start, waits;
 	/* What it reads, and whether at the cursor though it has an argument for a place. */
 	__u64 file, mapping;
 	__u32 number;
@@ -160,6 +164,25 @@ static __always_inline void fill(struct record *record, enum what what, __u32 ca
 	record->took = bpf_ktime_get_ns() - start;
 	record->offset = 0;
 	record->len = 0;
+}
+
+/* How often the current thread has waited for something. */
+static __always_inline __u64 waits_now(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, nvcsw);
+}
+
+/*
+ * Fills the record of the call that the thread is in. A call in which it has waited for nothing is said to have taken no longer than
+ * a copy of `len` bytes: else it may count as one that has waited, if it was interrupted.
+ */
+static __always_inline void fill_call(struct record *record, enum what what, struct thread *thread, __u64 len)
+{
+	fill(record, what, thread->number, thread->start);
+	if (waits_now() == thread->waits && record->took > AT_ONCE + len)
+		record->took = AT_ONCE + len;
 }
 
 /* Sends the touch that has waited for the thread to go on. */

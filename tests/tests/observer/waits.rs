@@ -1,0 +1,61 @@
+//! Which reads waited for a device: the observers hold what the kernel counts, not what a fast or a slow device takes.
+
+use std::fs::{self, File};
+
+use foreread_plan::format::Reader;
+use foreread_sys::cache;
+use foreread_tests::suite::{ALL, QUICK, Test};
+use foreread_tests::{Need, check, text};
+
+use super::conform::record;
+use super::harness::Stage;
+
+pub const TESTS: &[Test] = &[
+    (
+        "preload_tells_reads_that_waited_from_others",
+        QUICK,
+        &[Need::Command("cc")],
+        || told_apart("preload"),
+    ),
+    (
+        "ebpf_tells_reads_that_waited_from_others",
+        ALL,
+        &[Need::Ebpf, Need::Command("cc")],
+        || told_apart("ebpf"),
+    ),
+];
+
+const PAGES: usize = 1000;
+
+fn told_apart(observer: &str) {
+    let stage = Stage::new();
+    let (program, data) = (stage.cc("waits", &[]), stage.data());
+    fs::write(&data, vec![7; PAGES << 12]).expect("our own file");
+    cache::evict(File::open(&data).expect("our own file")).expect("pages leave memory");
+    let [program, data_name] = [&program, &data].map(|path| path.to_str().expect("text"));
+    let output = record(&stage, observer, &[program, data_name, &PAGES.to_string()]);
+    assert!(output.status.success(), "{output:?}");
+    let mut record = Reader::open(&stage.path("kept.fr")).expect("the record");
+    let files = record.files().clone();
+    let accesses = record.accesses().map(|access| access.expect("an access"));
+    let reads: Vec<_> = accesses
+        .filter(|access| access.kind.reads() && files[&access.file].path == data)
+        .collect();
+    let switched = text(&output.stdout);
+    assert_eq!(reads.len(), switched.len());
+    let waited = switched.matches('v').count();
+    check!(waited > PAGES / 4, "the pages were in memory: {switched}");
+    // One that was interrupted may count as either.
+    let is_wrong = |switched: char, waited: bool| match switched {
+        'v' => !waited,
+        '-' => waited,
+        _ => false,
+    };
+    let wrong = (switched.chars().zip(&reads)).filter(|(how, read)| is_wrong(*how, read.waited()));
+    let wrong: Vec<_> = wrong.map(|(how, read)| (how, read.took)).collect();
+    // Where a page comes at the moment that it is asked for, the wait is shorter than any device takes.
+    assert!(
+        wrong.len() <= PAGES / 100,
+        "of {waited} that waited: {wrong:?}"
+    );
+}
