@@ -1,25 +1,41 @@
-/* Reads pages of a file, twice, and prints for each read whether the thread was switched out in it: v for one that waited of itself, i for
- * one that was interrupted, and - for neither. */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* Quick reads, and now and then one that waits for the disk: its offset, how long it took, and whether it waited, as the
+   program sees it. */
+#include "observe.h"
 #include <sys/resource.h>
-#include <unistd.h>
+#include <time.h>
 
-int main(int argc, char **argv)
-{
-	static char page[4096];
-	int fd = open(argv[1], O_RDONLY);
-	long pages = atol(argv[2]);
+#define PAGE 4096
+#define COLD 200
+#define QUICK 40
 
-	for (long n = 0; n < 2 * pages; n++) {
-		struct rusage before, after;
+static long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
 
-		getrusage(RUSAGE_THREAD, &before);
-		pread(fd, page, sizeof page, n * 389 % pages * 4096);
-		getrusage(RUSAGE_THREAD, &after);
-		putchar(after.ru_nivcsw != before.ru_nivcsw ? 'i' : after.ru_nvcsw != before.ru_nvcsw ? 'v' : '-');
-	}
-	return 0;
+static long waits(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+int main(int argc, char **argv) {
+    static char page[PAGE];
+    int fd = check(open(argv[argc - 1], O_RDONLY));
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    for (int n = 0; n < QUICK; n++)
+        check(pread(fd, page, PAGE, n * PAGE));
+    /* The observer has looked by then. */
+    usleep(50000);
+    for (int n = QUICK; n < QUICK + COLD; n++) {
+        for (int quick = 0; quick < QUICK; quick++)
+            check(pread(fd, page, PAGE, quick * PAGE));
+        long waited = waits(), began = now();
+        check(pread(fd, page, PAGE, n * PAGE));
+        long took = now() - began;
+        printf("%d %ld %d\n", n * PAGE, took, waits() > waited);
+    }
+    return 0;
 }

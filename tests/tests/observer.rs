@@ -12,8 +12,8 @@ mod names;
 mod oracle;
 mod processes;
 mod reading;
+mod switched;
 mod unharmed;
-mod waits;
 
 use foreread_tests::suite::Suite;
 
@@ -27,7 +27,7 @@ pub fn add(suite: &mut Suite) {
         processes::TESTS,
         reading::TESTS,
         unharmed::TESTS,
-        waits::TESTS,
+        switched::TESTS,
         conform::EBPF,
     ] {
         suite.add("observer", tests);

@@ -29,7 +29,7 @@ const PAGES: usize = 1000;
 
 fn told_apart(observer: &str) {
     let stage = Stage::new();
-    let (program, data) = (stage.cc("waits", &[]), stage.data());
+    let (program, data) = (stage.cc("switched", &[]), stage.data());
     fs::write(&data, vec![7; PAGES << 12]).expect("our own file");
     cache::evict(File::open(&data).expect("our own file")).expect("pages leave memory");
     let [program, data_name] = [&program, &data].map(|path| path.to_str().expect("text"));
