@@ -2,7 +2,7 @@
 //!
 //! Tests run beside each other, because most wait for a disk or for a program that sleeps. A test that needs the page cache or the
 //! processors for itself is declared [`When::alone`]: it takes a lock that all others share. A test with a failed
-//! [`check!`](crate::check) is repeated once, alone, and counted as flaky.
+//! [`check!`](crate::check) is repeated up to twice, alone, and counted as flaky.
 //!
 //! Invariant: a test that cannot run here is reported as ignored, with the reason in its name, and never as passed.
 //!
@@ -214,7 +214,10 @@ fn in_turn(trials: Vec<(Beside, Trial)>) -> Vec<Trial> {
     all
 }
 
-/// Runs a test, and once more, alone, if a check failed in it.
+/// How often a test is repeated, alone, of which a check has failed: other processes of the machine may spoil one repeat as well.
+const REPEATS: usize = 2;
+
+/// Runs a test, and again, alone, if a check failed in it.
 fn run(name: &str, beside: Beside, summary: &Mutex<Summary>, test: &impl Fn()) {
     let mut turn = Turn::take(name, beside, summary);
     let first = attempt(test);
@@ -222,9 +225,14 @@ fn run(name: &str, beside: Beside, summary: &Mutex<Summary>, test: &impl Fn()) {
         flaky(name, &why);
         turn.is_flaky = true;
         turn.again_alone();
-        if let Err(why) = attempt(test) {
-            panic!("alone too: {why}");
+        let mut failed = String::new();
+        for _ in 0..REPEATS {
+            match attempt(test) {
+                Ok(()) => return,
+                Err(why) => failed = why,
+            }
         }
+        panic!("alone too: {failed}");
     }
 }
 
