@@ -168,8 +168,8 @@ pub struct Access {
 
 /// A read that took longer than this plus 1 ns a byte waited for a device: above a copy from memory (2 µs for 4 KiB), below the fastest
 /// devices, which answer in some 10 µs, and the thread goes on a few µs later. A copy takes longer now and then (some 20 µs just
-/// after a sleep): the observers of other programs know whether a thread was switched out in a call, and say of others that they
-/// took no longer than a copy.
+/// after a sleep): the observers of other programs know whether a thread was switched out in a call, and say of one in which it was not
+/// that it took no longer than a copy.
 const WAITED_NS: u64 = 10_000;
 
 /// Whether a read of `len` bytes that took `took` ns took long enough to have waited for a device.

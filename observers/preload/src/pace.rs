@@ -14,6 +14,9 @@ const QUICK: u64 = 1 << 14;
 /// interrupted, but has waited for nothing. A read that took longer counts as one that waited (`foreread_plan::waited`).
 const AT_ONCE: u64 = 1 << 13;
 
+/// Unless it took longer than this, in ticks, and one for each byte: some virtual disks answer before the reader is switched out.
+const LONG: u64 = 1 << 16;
+
 /// So many quick reads in a row are measured before that many are taken to be as quick, and between them.
 const MEASURED: u8 = 16;
 
@@ -22,7 +25,10 @@ const SHORT: u64 = 16 << 10;
 
 /// What a call in which the thread was not switched out is said to have taken, in ticks; `len` bytes were copied.
 pub fn at_once(took: u64, len: u64) -> u64 {
-    took.min(AT_ONCE + len)
+    match took < LONG + len {
+        true => took.min(AT_ONCE + len),
+        false => took,
+    }
 }
 
 /// How quick a thread's reads are. Times are in ticks.

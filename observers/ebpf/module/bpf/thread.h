@@ -17,6 +17,8 @@
 /* What a call that has found all in memory is said to have taken at most, in ns, and one for each byte that was copied: less than makes
  * a read count as one that has waited (`foreread_plan::waited`). */
 #define AT_ONCE 5000
+/* Unless it took longer than this: some virtual disks answer before the reader is switched out. */
+#define LONG 30000
 
 /* A page that was touched, until the thread does something else: only then is it known how long that took. */
 struct touch {
@@ -181,7 +183,7 @@ static __always_inline __u64 waits_now(void)
 static __always_inline void fill_call(struct record *record, enum what what, struct thread *thread, __u64 len)
 {
 	fill(record, what, thread->number, thread->start);
-	if (waits_now() == thread->waits && record->took > AT_ONCE + len)
+	if (waits_now() == thread->waits && record->took > AT_ONCE + len && record->took < LONG + len)
 		record->took = AT_ONCE + len;
 }
 
