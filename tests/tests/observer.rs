@@ -8,9 +8,11 @@ mod conform;
 pub mod harm;
 mod harness;
 mod languages;
+mod liburing;
 mod names;
 mod oracle;
 mod processes;
+mod quick;
 mod reading;
 mod switched;
 mod unharmed;
@@ -22,13 +24,16 @@ pub fn add(suite: &mut Suite) {
         conform::TESTS,
         harm::TESTS,
         languages::TESTS,
+        liburing::TESTS,
         names::TESTS,
         oracle::TESTS,
         processes::TESTS,
+        quick::TESTS,
         reading::TESTS,
         unharmed::TESTS,
         switched::TESTS,
         conform::EBPF,
+        liburing::EBPF,
     ] {
         suite.add("observer", tests);
     }
