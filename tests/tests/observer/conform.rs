@@ -167,7 +167,11 @@ pub(super) fn record(stage: &Stage, observer: &str, command: &[&str]) -> Output 
         .env("XDG_DATA_HOME", stage.path("home"))
         .env("LC_ALL", "C")
         .stdin(Stdio::null());
-    foreread.output().expect("foreread")
+    let output = foreread.output().expect("foreread");
+    // To load eBPF takes long on a busy machine.
+    let said = said(&output);
+    check!(!said.contains("not waited for"), "held up: {said}");
+    output
 }
 
 /// What the record has of a file, in order.
