@@ -8,6 +8,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use foreread_plan::format::Reader;
 use foreread_plan::{Access, FileId, ThreadId};
@@ -49,6 +51,8 @@ pub(crate) struct Digest {
     /// The files that were waited for longest.
     pub(crate) files: Vec<File>,
     pub(crate) files_in_all: usize,
+    /// All other files together, if they were waited for.
+    pub(crate) others: Option<Others>,
     /// The processes that waited longest, in the order of their start.
     pub(crate) processes: Vec<Lane>,
     pub(crate) processes_in_all: usize,
@@ -68,6 +72,17 @@ pub(crate) struct File {
     /// Of the time that reads waited, the share of reads that went on where the file's last read ended.
     pub(crate) onward_share: f64,
     pub(crate) map: Map,
+}
+
+/// Files of which none was waited for long, but all of them together may have been.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Others {
+    /// The folder in which nine tenths of the waiting were.
+    pub(crate) folder: String,
+    /// Files in it that were waited for, reads of them that waited, and how long.
+    pub(crate) files: u64,
+    pub(crate) reads_waited: u64,
+    pub(crate) waited_ns: u64,
 }
 
 /// Reads of a file by time and offset: in each cell, reads that waited and reads that did not.
@@ -138,7 +153,7 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
     let mut worst: Vec<(FileId, Met)> = files.into_iter().collect();
     worst.retain(|(_, met)| met.waited_ns > 0);
     worst.sort_by_key(|(file, met)| (Reverse(met.waited_ns), *file));
-    worst.truncate(FILES);
+    let others = worst.split_off(worst.len().min(FILES));
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     lanes.sort_by_key(|lane| (Reverse(lane.waited_ns), lane.pid));
     lanes.truncate(LANES);
@@ -187,6 +202,11 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
             busy.saturating_sub((*waited).min(digest.bin_ns))
         });
     let known = reader.files();
+    let others = others.iter().filter_map(|(id, met)| {
+        let path = &known.get(id)?.path;
+        Some((path.as_path(), met.reads_waited, met.waited_ns))
+    });
+    digest.others = together(&others.collect::<Vec<_>>());
     digest.files = worst
         .into_iter()
         .zip(maps)
@@ -205,6 +225,36 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
         .collect();
     digest.processes = lanes;
     digest
+}
+
+/// What these files (path, reads that waited, time waited in ns) were waited for together, in the deepest folder that has nine tenths of
+/// that.
+fn together(files: &[(&Path, u64, u64)]) -> Option<Others> {
+    let all = files.iter().map(|(.., waited)| waited).sum::<u64>();
+    let mut inside = files.to_vec();
+    let mut folder = PathBuf::new();
+    loop {
+        let mut below = BTreeMap::<&OsStr, u64>::new();
+        for (path, _, waited) in &inside {
+            let mut rest = path.strip_prefix(&folder).unwrap_or(path).components();
+            // The last part is the file's own name.
+            if let (Some(next), Some(_)) = (rest.next(), rest.next()) {
+                *below.entry(next.as_os_str()).or_default() += waited;
+            }
+        }
+        let most = below.into_iter().max_by_key(|(_, waited)| *waited);
+        let Some((name, _)) = most.filter(|(_, waited)| *waited >= all / 10 * 9) else {
+            break;
+        };
+        folder.push(name);
+        inside.retain(|(path, ..)| path.starts_with(&folder));
+    }
+    (all > 0).then(|| Others {
+        folder: cut(&shown(&folder.to_string_lossy()), PATH, true),
+        files: inside.len() as u64,
+        reads_waited: inside.iter().map(|(_, reads, _)| reads).sum(),
+        waited_ns: inside.iter().map(|(.., waited)| waited).sum(),
+    })
 }
 
 /// How long an access waited, in ns; nothing if it took no longer than one from memory.
@@ -263,7 +313,8 @@ impl Met {
         self.reads += 1;
         self.reads_waited += u64::from(waited > 0);
         self.waited_ns = self.waited_ns.saturating_add(waited);
-        if access.extent.offset == self.end {
+        // Before a file's first read nobody can know that it will go on.
+        if access.extent.offset == self.end && self.reads > 1 {
             self.onward_ns = self.onward_ns.saturating_add(waited);
         }
         self.end = access.extent.end();
@@ -301,6 +352,22 @@ fn cell(value: u64, whole: u64, cells: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_told_of_by_the_deepest_folder_that_has_most_of_the_waiting() {
+        let paths: Vec<_> = (0..100)
+            .map(|n| format!("/srv/tree/{}/{n}", n % 7))
+            .collect();
+        let mut files: Vec<_> = paths.iter().map(|path| (Path::new(path), 2, 50)).collect();
+        files.push((Path::new("/etc/one"), 1, 400));
+        let others = together(&files).unwrap();
+        assert_eq!((&*others.folder, others.files), ("/srv/tree", 100));
+        assert_eq!((others.reads_waited, others.waited_ns), (200, 5000));
+        files.push((Path::new("/etc/two"), 1, 4000));
+        let others = together(&files).unwrap();
+        assert_eq!((&*others.folder, others.files), ("/", 102));
+        assert_eq!(together(&[]), None);
+    }
 
     #[test]
     fn a_wait_fills_the_bins_that_it_lasts_through_and_none_is_lost() {

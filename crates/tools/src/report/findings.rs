@@ -59,22 +59,42 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
         if file.waited_ns < small {
             continue;
         }
-        let (order, advice) = match file.onward_share > 0.5 {
-            true => (
-                "from front to back",
+        let (order, advice) = match (file.reads_waited, file.onward_share > 0.5) {
+            (0..=1, _) => ("", advice),
+            (_, true) => (
+                ", from front to back",
                 "The kernel reads ahead of this by itself: little can be gained.",
             ),
-            false => ("in scattered order", advice),
+            (_, false) => (", in scattered order", advice),
         };
         found.push(Finding {
             what: format!(
-                "When recorded, {} waited {}, {order}.",
+                "When recorded, {} waited {}{order}.",
                 counted(file.reads_waited, "read", "reads"),
                 duration(file.waited_ns)
             ),
             place: file.path.clone(),
             advice: advice.to_owned(),
             cost_ns: Some(file.waited_ns),
+        });
+    }
+    if let Some(others) = (record.others.as_ref()).filter(|others| others.waited_ns >= small) {
+        found.push(Finding {
+            what: format!(
+                "When recorded, {} waited {} together.",
+                counted(others.reads_waited, "read", "reads"),
+                duration(others.waited_ns)
+            ),
+            place: match others.files {
+                1 => others.folder.clone(),
+                files => format!("{files} files in {}", others.folder),
+            },
+            advice: match helped {
+                true => "foreread fetches them ahead: the time is that of the recorded run.",
+                false => "foreread run fetches them ahead when they are not in memory.",
+            }
+            .to_owned(),
+            cost_ns: Some(others.waited_ns),
         });
     }
     if record.name_waited_ns >= small.max(1) {
