@@ -1,22 +1,18 @@
-//! The system's compiler: which it is, running it as it would run by itself, and compiling a unit again.
+//! The system's compiler: which it is, and running it as it would run by itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display, Formatter};
-use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use foreread_sys::own;
 use foreread_sys::process::End;
 use foreread_words::{counted, plain};
 
-use super::includes;
 use super::language::Language;
-use super::record::Record;
-use super::slice::Changed;
 
 /// The system's compiler, as a command with arguments of its own (`ccache gcc`).
 #[derive(Clone, Debug)]
@@ -73,104 +69,6 @@ impl Compiler {
         let missing = why.kind() == io::ErrorKind::NotFound;
         End::Exited(if missing { 127 } else { 126 })
     }
-
-    /// Compiles a unit again by the compiler of its record, from its changed text, into `object`.
-    ///
-    /// What the text says of itself stays the same: its names and its time are those of its source, and it
-    /// finds the same headers ([`includes`]), as they were.
-    ///
-    /// # Errors
-    /// When it does not compile; the message holds the compiler's first errors. When a header has changed
-    /// since the unit was compiled. When it names what is private, and the program asks what is.
-    pub(super) fn recompile(
-        record: &Record,
-        changed: &Changed,
-        headers: &Path,
-        object: &Path,
-    ) -> Result<()> {
-        let text = &changed.text;
-        let text = fs::read(text).with_context(|| text.display().to_string())?;
-        ensure!(
-            !changed.names_private || access_is_unseen(record, object)?,
-            "its prefetch functions name what is private, and the program asks what is"
-        );
-        let mut bytes = format!("#line 1 {}\n", quoted(&record.source)).into_bytes();
-        bytes.extend(includes::as_if_in(&record.source, &record.directory, &text));
-        let input = object.with_extension("c");
-        fs::write(&input, &bytes)?;
-        // For __TIMESTAMP__.
-        let written = fs::metadata(record.source_path())?.modified()?;
-        let input = fs::File::options().write(true).read(true).open(&input)?;
-        input.set_modified(written)?;
-        let mut args: Vec<OsString> = Vec::new();
-        // For includes that are made by macros.
-        if let Some(beside) = record.source.parent().filter(|path| *path != Path::new("")) {
-            args.extend(["-iquote".into(), beside.into()]);
-        }
-        // What was added is nothing the program's author should be warned about.
-        let kept = record
-            .arguments
-            .iter()
-            .filter(|word| *word != "-pedantic-errors");
-        args.extend(kept.map(OsString::from));
-        args.extend(["-w".into(), "-idirafter".into(), headers.into()]);
-        if changed.names_private {
-            args.push(NO_ACCESS_CONTROL.into());
-        }
-        args.push(format!("-D__BASE_FILE__={}", quoted(&record.source)).into());
-        let read = object.with_extension("d");
-        args.extend(["-MD", "-MT", includes::TARGET, "-MF"].map(OsString::from));
-        args.push((&read).into());
-        let language = record.language.name();
-        args.extend(["-x", language, "-c", "-", "-o"].map(OsString::from));
-        args.push(object.into());
-        let output = aside(&record.compiler, &args)
-            .stdin(input)
-            .current_dir(&record.directory)
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "does not compile when sliced: {}",
-            first_errors(&output.stderr)
-        );
-        let read = includes::listed(&fs::read(&read)?);
-        let read = read.iter().chain(&changed.headers);
-        let read = read.map(|header| record.directory.join(header));
-        for header in read.filter(|header| !header.starts_with(headers)) {
-            let unchanged = record.is_younger_than(&header);
-            ensure!(
-                unchanged,
-                "{} has changed since it was compiled",
-                header.display()
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Has a compiler take what names what is private to classes.
-const NO_ACCESS_CONTROL: &str = "-fno-access-control";
-
-/// Whether a unit as it is becomes the same code where access is not checked: nothing in it depends on what is private, as a
-/// template may that asks whether an object can be copied. `object` is where the compiler may write.
-fn access_is_unseen(record: &Record, object: &Path) -> Result<bool> {
-    let code = |checks: &[&str]| {
-        let mut args: Vec<OsString> = record.arguments.iter().map(OsString::from).collect();
-        args.extend(["-w", "-g0"].iter().chain(checks).map(OsString::from));
-        args.extend(["-x", record.language.name(), "-c", "-o"].map(OsString::from));
-        args.extend([object.into(), (&record.source).into()]);
-        let output = aside(&record.compiler, &args)
-            .stdin(Stdio::null())
-            .current_dir(&record.directory)
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "does not compile as it is: {}",
-            first_errors(&output.stderr)
-        );
-        fs::read(object).context("the object")
-    };
-    Ok(code(&[])? == code(&[NO_ACCESS_CONTROL])?)
 }
 
 /// The command of a language's compiler.
@@ -194,7 +92,11 @@ fn started<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>)
 /// Where compilers write the headers of what they compile.
 const WRITES: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
 
-fn aside<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>) -> Command {
+/// The command `words` with these arguments, for what the driver itself wants compiled: see [`Compiler::aside`].
+pub(super) fn aside<A: AsRef<OsStr>>(
+    words: &[String],
+    args: impl IntoIterator<Item = A>,
+) -> Command {
     let mut command = started(words, args);
     for variable in WRITES {
         command.env_remove(variable);
@@ -245,15 +147,6 @@ pub(super) fn linker_said(said: &[u8]) -> String {
         told.push(format!("and {}", counted(more, "more line", "more lines")));
     }
     format!("\n    {}", told.join("\n    "))
-}
-
-/// A path as a C string literal.
-pub(super) fn quoted(path: &Path) -> String {
-    let path = path
-        .to_string_lossy()
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"");
-    format!("\"{path}\"")
 }
 
 /// Where the tools of the slicer are.

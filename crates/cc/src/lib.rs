@@ -6,7 +6,7 @@
 //!
 //! Data flow: a compilation leaves an object, which gets a record of how it was compiled
 //! ([`record`]). A link leaves a program; the records of all that is in it go to the slicer
-//! ([`slice`]), the units that it changed are compiled again ([`compiler`]), and the program is linked
+//! ([`slice`]), the units that it changed are compiled again ([`recompile`]), and the program is linked
 //! once more with those in place of the originals ([`link`]).
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod language;
 mod link;
 mod object_file;
 mod options;
+mod recompile;
 mod record;
 mod response;
 mod slice;

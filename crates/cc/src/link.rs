@@ -15,8 +15,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::command_line::CommandLine;
-use super::compiler::{Compiler, Tools, first_errors, linker_said, quoted};
+use super::compiler::{Compiler, Tools, first_errors, linker_said};
 use super::explain::{Bytes, Report, Seconds};
+use super::recompile::{quoted, recompile};
 use super::slice::{Changed, Slice};
 use super::units::{Place, Unit, Units};
 use super::{object_file, response};
@@ -135,7 +136,7 @@ impl Job<'_> {
             while let Some((index, text)) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let object = folder.join(format!("unit-{index}.o"));
                 let record = &units[*index].record;
-                let compiled = Compiler::recompile(record, text, &self.tools.headers, &object);
+                let compiled = recompile(record, text, &self.tools.headers, &object);
                 done.push((*index, compiled.map(|()| object)));
             }
             done

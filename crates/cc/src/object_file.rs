@@ -7,8 +7,8 @@ use std::path::Path;
 
 use object::{File, FileKind, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, elf};
 
-use super::record::SECTION;
-
+/// The section of an object that holds its record.
+pub(super) const SECTION: &str = ".foreread.cc";
 /// Functions of the C library that read from files, as programs import them. A program that
 /// imports none of them reads nothing that a prefetch thread could read first.
 const READS: &[&str] = &[

@@ -23,10 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::command_line::{CommandLine, Role, Word};
 use super::compiler::Compiler;
 use super::language::Language;
-use super::object_file::{self, Contents};
+use super::object_file::{self, Contents, SECTION};
 
-/// The section of an object that holds its record.
-pub(super) const SECTION: &str = ".foreread.cc";
 /// The version of the record that is written and read.
 const VERSION: u32 = 3;
 

@@ -15,7 +15,6 @@ mod files;
 mod follow;
 mod helper;
 mod known;
-mod lessons;
 mod observer;
 mod pace;
 mod paths;
@@ -354,7 +353,7 @@ fn help(
         ));
         used = Some(record.handle());
         account.baseline = record.summary().cloned();
-        learnt = lessons::learnt(record.signatures());
+        learnt = record::learnt(record.signatures());
         let one = served::Plan::of(&found, record, account.rank.is_some());
         match look {
             Some(look) => left_alone = Some(one.left_alone(look)),

@@ -23,7 +23,7 @@ use foreread_words::{counted, shown};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::summary::became;
+use crate::report::became;
 
 /// Bytes of a shared file that are read: the parts of 100,000 ranks.
 const LIMIT: u64 = 64 << 20;

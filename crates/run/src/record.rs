@@ -7,6 +7,7 @@
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
 
+mod lessons;
 mod orders;
 mod sample;
 mod writer;
@@ -23,7 +24,7 @@ use foreread_sys::processor::Aside;
 use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
-pub(super) use orders::ENOUGH_READS;
+pub(super) use lessons::learnt;
 use writer::{Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.

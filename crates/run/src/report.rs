@@ -2,9 +2,12 @@
 //!
 //! Data flow: the core's account, or a report of the engine's → [`Report`] → the summary.
 
+use std::fmt::Write as _;
+
 use foreread_backend::Change;
 use foreread_engine::{Ledger, Names};
 use foreread_plan::FileId;
+use foreread_words::units::bytes;
 
 /// What was done for the program at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,4 +78,24 @@ impl From<foreread_engine::Report> for Report {
             devices: report.devices,
         }
     }
+}
+
+/// What became of the bytes that were issued. The columns that are mostly empty are left out where they are.
+pub(super) fn became(ledger: &Ledger) -> String {
+    let mut text = format!(
+        "{} useful, {} late, {} wasted",
+        bytes(ledger.useful),
+        bytes(ledger.late),
+        bytes(ledger.wasted)
+    );
+    for (part, what) in [
+        (ledger.evicted, "evicted"),
+        (ledger.infill, "infill"),
+        (ledger.unknown, "unknown"),
+    ] {
+        if part > 0 {
+            let _ = write!(text, ", {} {what}", bytes(part));
+        }
+    }
+    text
 }

@@ -35,7 +35,6 @@ use super::report::{Phase, Report, Strand};
 use super::served::REPLAY;
 use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
-pub(super) use ahead::became;
 pub use why::Why;
 
 /// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is

@@ -9,17 +9,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use foreread_daemon::cli::share;
 use foreread_slowdisk::cli::SlowdiskArgs;
 use foreread_traces::Format;
 use foreread_words::units;
 
-use crate::calibrate::LEAST;
-use crate::report::Part;
+use crate::calibrate::probe::LEAST;
 use crate::run::{Record, Run};
-use crate::sim::{Asked, Sequences, parameter};
+use crate::sim::models::{Asked, Sequences, parameter};
 
 /// Prefetch the files that a program will read
 ///
@@ -171,6 +170,23 @@ pub(crate) struct Report {
     /// Report the last run of COMMAND
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "record")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A part of a report
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// What became of what was fetched
+    Ledger,
+    /// Reads that waited, and what was read or fetched, over time
+    Timeline,
+    /// How far ahead of the program the fetching was
+    Distance,
+    /// Speed and queue of the device
+    Device,
+    /// Files with most waiting
+    Files,
+    /// Processes, and when they waited
+    Processes,
 }
 
 /// Show the I/O signatures in a trace of another tool

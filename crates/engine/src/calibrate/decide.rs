@@ -2,9 +2,11 @@
 
 use crate::{Horizon, Order, Profile};
 
-use super::measure::SIZES;
 use super::{DepthSample, GapSample, LatenessSample, LeadSample, OrderSample, Samples};
 
+/// Request sizes to choose from, in pages: 64 KiB to 4 MiB. In smaller ones hints cost more than they save; in larger ones a
+/// page has too much to wait for.
+pub(super) const SIZES: [u64; 4] = [16, 64, 256, 1024];
 /// Share of the best throughput at which a depth or size is enough. On the models 0.9 gave the network volume half
 /// the depth and an eighth of the lead; 0.975 gave the disk a quarter of the depth.
 const FULL: f64 = 0.95;

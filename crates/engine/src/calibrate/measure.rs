@@ -8,16 +8,13 @@ use std::time::Duration;
 
 use foreread_sched::{Order, Profile};
 
-use super::decide::{depth_of, infill_of, order_of, request_of};
+use super::decide::{SIZES, depth_of, infill_of, order_of, request_of};
 use super::{DepthSample, GapSample, LatenessSample, LeadSample, RequestSample, Samples, decide};
 
 /// Depths tried, in requests.
 const DEPTHS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// Depths the engine is tried at where it asks by position, in requests.
 const ORDERED_DEPTHS: [usize; 4] = [2, 8, 32, 128];
-/// Request sizes tried, in pages: 64 KiB to 4 MiB. In smaller ones hints cost more than they save; in larger ones a
-/// page has too much to wait for.
-pub(super) const SIZES: [u64; 4] = [16, 64, 256, 1024];
 /// Pages under way while requests of several sizes are compared, at most: 16 MiB.
 const UNDER_WAY: u64 = 4096;
 /// Gaps tried, in pages.

@@ -5,7 +5,7 @@ use foreread_sources::{goes_on, is_front_to_back};
 
 /// Reads that show how a file is read. Where one in a hundred goes on from the last by chance, a tenth of 64 do so in fewer than one
 /// file of 100,000 (binomial), of 32 in one of 3,500.
-pub(crate) const ENOUGH_READS: u64 = 64;
+pub(super) const ENOUGH_READS: u64 = 64;
 /// Longer reads, in bytes, take their time in transfer, not in waiting: 64 KiB take 0.5 ms of a network volume,
 /// beside 0.7 ms of waiting.
 const SMALL: u64 = 64 * 1024;

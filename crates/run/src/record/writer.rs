@@ -13,9 +13,9 @@ use foreread_plan::{Advice, FileId, FileMeta, Meta, Role, Sequence, ThreadId, Th
 use foreread_sources::signature::Roles;
 use foreread_sys::processor::Aside;
 
+use super::lessons::Lessons;
 use super::orders::{Order, Waits};
 use super::sample;
-use crate::lessons::Lessons;
 
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
 const BATCHES: usize = 64;

@@ -2,31 +2,12 @@
 
 use std::fmt::Write as _;
 
-use foreread_engine::{Ledger, Names};
+use foreread_engine::Names;
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use super::Account;
-
-/// What became of the bytes that were issued. The columns that are mostly empty are left out where they are.
-pub(crate) fn became(ledger: &Ledger) -> String {
-    let mut text = format!(
-        "{} useful, {} late, {} wasted",
-        bytes(ledger.useful),
-        bytes(ledger.late),
-        bytes(ledger.wasted)
-    );
-    for (part, what) in [
-        (ledger.evicted, "evicted"),
-        (ledger.infill, "infill"),
-        (ledger.unknown, "unknown"),
-    ] {
-        if part > 0 {
-            let _ = write!(text, ", {} {what}", bytes(part));
-        }
-    }
-    text
-}
+use crate::report::became;
 
 impl Account {
     /// What was fetched and looked up, and what became of it.

@@ -6,8 +6,9 @@ use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
 use super::Account;
-use super::ahead::{became, in_words};
+use super::ahead::in_words;
 use crate::report::Phase;
+use crate::report::became;
 
 /// Where a row's words begin.
 const COLUMN: usize = 25;

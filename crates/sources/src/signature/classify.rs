@@ -10,7 +10,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::notation::{Form, Signature, dimension, form};
-use super::pattern::{Affine, Loop, Read, Term};
+use super::pattern::{Affine, Loop, Operation, Read, Term};
 
 /// Bytes up to which a request is small: a page. The paper's prose says "a fraction of a page", and its PIO-Bench
 /// signatures call 4096 bytes small.
@@ -20,17 +20,6 @@ const SMALL: u64 = 4096;
 const MEDIUM: u64 = 65_536;
 /// Share of the accesses, in percent, that a kind of pattern needs to give the whole its name.
 const NAMING: u64 = 80;
-
-/// What is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Both.
-    ReadWrite,
-}
 
 /// Where the accesses are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,19 +78,6 @@ pub enum Temporal {
     Periodic,
     /// Irregularly, which the paper calls random.
     Random,
-}
-
-impl Operation {
-    pub(crate) const ALL: [Self; 3] = [Self::Read, Self::Write, Self::ReadWrite];
-
-    /// The word in a signature.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Read => "READ",
-            Self::Write => "WRITE",
-            Self::ReadWrite => "READ/WRITE",
-        }
-    }
 }
 
 impl Spatial {

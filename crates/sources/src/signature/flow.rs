@@ -6,9 +6,16 @@ use std::ops::Range;
 use foreread_plan::{Extent, FileId, ThreadId};
 
 use super::cursors::Line;
-use super::follow::Follower;
 use super::lead::Lead;
 use super::nest::Foretold;
+
+/// Something that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Follower {
+    Nest(ThreadId, FileId),
+    /// A slot of the file's cursors, and which of the cursors that the slot has had.
+    Cursor(FileId, usize, u32),
+}
 
 /// The part that one of those followed has in a round.
 pub(super) struct Flow {

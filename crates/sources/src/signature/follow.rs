@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 
 use super::adjust::{Adjusted, Learnt, Step, adjust};
 use super::cursors::{Cursors, Line, Met};
-use super::flow::{Flow, Next};
+use super::flow::{Flow, Follower, Next};
 use super::lead::Lead;
 use super::nest::{Nest, Said};
 use super::pattern::{Affine, Loop, Read, Term};
@@ -99,14 +99,6 @@ impl Pair {
     fn nest_leads(&self) -> bool {
         self.by_nest >= self.by_cursor
     }
-}
-
-/// Something that is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Follower {
-    Nest(ThreadId, FileId),
-    /// A slot of the file's cursors, and which of the cursors that the slot has had.
-    Cursor(FileId, usize, u32),
 }
 
 /// Source `signatures`.

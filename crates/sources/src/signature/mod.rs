@@ -28,13 +28,11 @@ mod walk;
 
 pub use adjust::Learnt;
 pub use builder::{Ahead, Builder, Limits, State};
-pub use classify::{
-    Operation, PatternSignature, Repetition, Size, Spatial, Temporal, Variation, weight,
-};
+pub use classify::{PatternSignature, Repetition, Size, Spatial, Temporal, Variation, weight};
 pub use detect_time::Times;
 pub use follow::{KEPT_AFTER, Signatures};
 pub use notation::{Signature, join};
 pub use notation_parse::{Error, parse, parse_pattern};
-pub use pattern::{Affine, Loop, Read, Term, Trace};
+pub use pattern::{Affine, Loop, Operation, Read, Term, Trace};
 pub use roles::Roles;
 pub use walk::Walk;

@@ -10,8 +10,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::classify::Operation;
-use super::pattern::{Affine, Loop, Read, Term};
+use super::pattern::{Affine, Loop, Operation, Read, Term};
 
 /// The trace signature of one pattern: the accesses themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]

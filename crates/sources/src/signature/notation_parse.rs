@@ -6,11 +6,9 @@
 
 use thiserror::Error;
 
-use super::classify::{
-    Operation, PatternSignature, Repetition, Size, Spatial, Temporal, Variation,
-};
+use super::classify::{PatternSignature, Repetition, Size, Spatial, Temporal, Variation};
 use super::notation::Signature;
-use super::pattern::{Affine, Loop, Read, Term};
+use super::pattern::{Affine, Loop, Operation, Read, Term};
 
 /// Nests in each other, at most.
 const DEPTH: usize = 32;

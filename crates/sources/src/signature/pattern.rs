@@ -18,7 +18,29 @@
 
 use foreread_plan::Extent;
 
-use super::walk::Walk;
+/// What a series of accesses does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Operation {
+    pub(crate) const ALL: [Self; 3] = [Self::Read, Self::Write, Self::ReadWrite];
+
+    /// The word in a signature.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "READ",
+            Self::Write => "WRITE",
+            Self::ReadWrite => "READ/WRITE",
+        }
+    }
+}
 
 /// A constant plus a step for each enclosing loop, times that loop's index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -225,39 +247,4 @@ impl Loop {
 pub struct Trace {
     /// The terms, in order. None of them has enclosing loops.
     pub terms: Vec<Term>,
-}
-
-impl Trace {
-    /// The reads, in order.
-    pub fn expand(&self) -> impl Iterator<Item = Extent> + '_ {
-        self.terms.iter().flat_map(|term| match term {
-            Term::Read(_) => Reads::One(Some(single(term))),
-            Term::Loop(inner) => Reads::Many(Walk::new(inner.clone())),
-        })
-    }
-}
-
-/// The extent of a read outside of all loops; of a loop, none.
-fn single(term: &Term) -> Extent {
-    match term {
-        Term::Read(read) => Extent::new(read.offset.base as u64, read.len.base as u64),
-        Term::Loop(_) => Extent::default(),
-    }
-}
-
-/// The reads of one term.
-enum Reads {
-    One(Option<Extent>),
-    Many(Walk),
-}
-
-impl Iterator for Reads {
-    type Item = Extent;
-
-    fn next(&mut self) -> Option<Extent> {
-        match self {
-            Self::One(read) => read.take(),
-            Self::Many(walk) => walk.next(),
-        }
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use foreread_plan::Extent;
 use smallvec::SmallVec;
 
-use super::pattern::{Affine, Loop, Term};
+use super::pattern::{Affine, Loop, Term, Trace};
 
 /// Steps between loops without a single read, after which a walk ends: the iterations of a nest may be empty, and
 /// there may be any number of them.
@@ -303,4 +303,39 @@ fn iteration(
         }
     }
     outer.pop();
+}
+
+impl Trace {
+    /// The reads, in order.
+    pub fn expand(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.terms.iter().flat_map(|term| match term {
+            Term::Read(_) => Reads::One(Some(single(term))),
+            Term::Loop(inner) => Reads::Many(Walk::new(inner.clone())),
+        })
+    }
+}
+
+/// The extent of a read outside of all loops; of a loop, none.
+fn single(term: &Term) -> Extent {
+    match term {
+        Term::Read(read) => Extent::new(read.offset.base as u64, read.len.base as u64),
+        Term::Loop(_) => Extent::default(),
+    }
+}
+
+/// The reads of one term.
+enum Reads {
+    One(Option<Extent>),
+    Many(Walk),
+}
+
+impl Iterator for Reads {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        match self {
+            Self::One(read) => read.take(),
+            Self::Many(walk) => walk.next(),
+        }
+    }
 }

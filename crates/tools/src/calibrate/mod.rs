@@ -3,7 +3,7 @@
 //! Data flow: [`probe`] makes a file on the device and reads it → the engine's programme of
 //! experiments → a profile → [`crate::profiles`], where `run` finds it.
 
-mod probe;
+pub(crate) mod probe;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -25,8 +25,6 @@ use serde::Serialize;
 use crate::args;
 use crate::output::output;
 use probe::ColdFile;
-
-pub(crate) use probe::LEAST;
 
 /// What was found, as scripts read it.
 #[derive(Serialize)]

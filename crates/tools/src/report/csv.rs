@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Part;
 use super::facts::Facts;
+use crate::args::Part;
 
 /// The table of a part; of one of which nothing is known, the first row alone.
 pub(super) fn of(facts: &Facts, part: Part) -> String {

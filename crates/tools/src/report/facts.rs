@@ -13,7 +13,6 @@ use foreread_words::units::duration;
 use serde::Serialize;
 
 use super::digest::{Digest, digest};
-use super::findings::{self, Finding};
 use crate::chosen::Chosen;
 use crate::list::short_command_line;
 
@@ -45,6 +44,18 @@ pub(crate) struct Facts {
     pub(crate) run: Option<Told>,
 }
 
+/// Something worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) what: String,
+    /// A file, or what else it is about.
+    pub(crate) place: String,
+    /// What to do about it.
+    pub(crate) advice: String,
+    /// Time that it cost, in ns, if that is known.
+    pub(crate) cost_ns: Option<u64>,
+}
+
 /// The four numbers.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Numbers {
@@ -59,6 +70,7 @@ pub(crate) struct Numbers {
 }
 
 impl Facts {
+    /// All but the findings, which [`Facts::with_findings`] adds.
     pub(crate) fn of(mut chosen: Chosen) -> Self {
         let digest = chosen.record.as_mut().map(digest);
         let reader = chosen.record.as_ref();
@@ -103,7 +115,6 @@ impl Facts {
         facts.verdict = facts.verdict();
         let lacks = facts.lacking();
         facts.lacks.extend(lacks);
-        facts.findings = findings::of(&facts);
         facts
     }
 

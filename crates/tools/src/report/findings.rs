@@ -7,29 +7,23 @@ use std::cmp::Reverse;
 use foreread_run::Why;
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
-use serde::Serialize;
 
-use super::facts::Facts;
+use super::facts::{Facts, Finding};
 
 /// Files that are findings by themselves, at most.
 const FILES: usize = 4;
 /// Waits below this share of the run are no finding, as `1 / SMALL`.
 const SMALL: u64 = 50;
 
-/// Something worth knowing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) what: String,
-    /// A file, or what else it is about.
-    pub(crate) place: String,
-    /// What to do about it.
-    pub(crate) advice: String,
-    /// Time that it cost, in ns, if that is known.
-    pub(crate) cost_ns: Option<u64>,
+impl Facts {
+    pub(crate) fn with_findings(mut self) -> Self {
+        self.findings = of(&self);
+        self
+    }
 }
 
 /// All there is to find.
-pub(crate) fn of(facts: &Facts) -> Vec<Finding> {
+fn of(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     in_record(facts, &mut found);
     in_run(facts, &mut found);

@@ -9,7 +9,7 @@ pub(crate) mod charts;
 mod csv;
 pub(crate) mod digest;
 pub(crate) mod facts;
-pub(crate) mod findings;
+mod findings;
 mod page;
 pub(crate) mod text;
 
@@ -18,37 +18,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use foreread_sys::replace;
 use foreread_words::shown;
 use foreread_words::units::bytes;
 
+use crate::args::Part;
 use crate::output::output;
 use crate::{args, chosen};
 use charts::Chart;
 use facts::Facts;
 
-/// A part of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
-    /// What became of what was fetched
-    Ledger,
-    /// Reads that waited, and what was read or fetched, over time
-    Timeline,
-    /// How far ahead of the program the fetching was
-    Distance,
-    /// Speed and queue of the device
-    Device,
-    /// Files with most waiting
-    Files,
-    /// Processes, and when they waited
-    Processes,
-}
-
 /// Makes the report asked for.
 pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
-    let facts = Facts::of(chosen);
+    let facts = Facts::of(chosen).with_findings();
     if let Some(part) = args.csv {
         return put(args.output.as_deref(), &csv::of(&facts, part));
     }

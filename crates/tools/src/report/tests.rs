@@ -10,7 +10,8 @@ use serde_json::json;
 use super::digest::{COLUMNS, FILES, LANES, ROWS};
 use super::facts::Facts;
 use super::text::lines;
-use super::{Part, csv, drawing, page};
+use super::{csv, drawing, page};
+use crate::args::Part;
 use crate::chosen::Chosen;
 
 /// A size that mails and browsers take.
@@ -134,6 +135,7 @@ fn facts(record: Option<Reader>, told: Option<Told>) -> Facts {
         told,
         remarks: Vec::new(),
     })
+    .with_findings()
 }
 
 #[test]

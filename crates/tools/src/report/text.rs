@@ -22,7 +22,7 @@ const NARROW: usize = 20;
 /// Explains the run asked for.
 pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
-    let facts = Facts::of(chosen);
+    let facts = Facts::of(chosen).with_findings();
     let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &facts).map_err(std::io::Error::from)?;

@@ -8,7 +8,7 @@
 mod cache;
 mod events;
 mod measure;
-mod models;
+pub(crate) mod models;
 mod plots;
 mod quantiles;
 mod report;
@@ -25,9 +25,7 @@ use crate::output::output;
 use cache::Cache;
 use events::{Event, Told};
 use measure::{Measured, Sizes};
-use models::Limits;
-
-pub(crate) use models::{Asked, Sequences, parameter};
+use models::{Asked, Limits, Sequences};
 
 /// Symbols that are known for each file that a model may know: those it has forgotten are still told apart by the
 /// caches, and so are files and programs of one name.

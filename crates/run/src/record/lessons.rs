@@ -13,7 +13,7 @@ use foreread_sources::signature::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::record::ENOUGH_READS;
+use super::orders::ENOUGH_READS;
 
 /// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers, a bound on memory.
 const BUILDERS: usize = 512;
@@ -108,7 +108,7 @@ fn is_onward(learnt: &Learnt) -> bool {
 }
 
 /// What a record says of how files are read.
-pub(super) fn learnt(signatures: &[format::Signature]) -> Vec<Learnt> {
+pub(crate) fn learnt(signatures: &[format::Signature]) -> Vec<Learnt> {
     let read = |one: &format::Signature| {
         let role = one.role.parse().ok()?;
         let signatures = parse(&one.notation, &[]).ok()?;
