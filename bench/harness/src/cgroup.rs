@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use foreread_sys::procfs::{self, Group};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::process::Invocation;
@@ -104,15 +105,14 @@ fn move_to(procs: &Path) -> Result<()> {
 
 /// The list of members of the memory group that this process is in; of the topmost, if its own cannot be seen from here.
 fn own_group() -> Result<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup").context("reading /proc/self/cgroup")?;
+    let groups = procfs::own_groups().context("reading /proc/self/cgroup")?;
     let first = Path::new(ROOT).join("memory");
     let root = if first.is_dir() { first } else { ROOT.into() };
-    let own = groups.lines().find_map(|line| {
-        let (_, named) = line.split_once(':')?;
-        let (controllers, path) = named.split_once(':')?;
-        let memory = controllers.split(',').any(|one| one == "memory") || controllers.is_empty();
-        let procs = root.join(path.trim_start_matches('/')).join("cgroup.procs");
-        (memory && procs.is_file()).then_some(procs)
+    let own = Group::all_in(&groups).find_map(|group| {
+        let below = group.path.strip_prefix("/").unwrap_or(group.path);
+        let procs = root.join(below).join("cgroup.procs");
+        let has_memory = group.has("memory") || group.is_unified;
+        (has_memory && procs.is_file()).then_some(procs)
     });
     Ok(own.unwrap_or_else(|| root.join("cgroup.procs")))
 }

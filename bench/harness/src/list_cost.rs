@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use foreread_client::{Client, Entry, Error, Extent, FileId, Flags, Options};
+use foreread_sys::procfs::{self, Status};
 
 use crate::tools::Tools;
 
@@ -143,12 +144,9 @@ fn one(
 
 /// Memory of this process now, in KiB.
 fn resident_kib() -> Result<u64> {
-    let path = "/proc/self/status";
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_ascii_whitespace().next())
-        .and_then(|kib| kib.parse().ok())
-        .with_context(|| format!("{path} has no VmRSS"))
+    let text = procfs::own_status().context("reading /proc/self/status")?;
+    let kib = Status(&text).number("VmRSS");
+    kib.context("/proc/self/status has no VmRSS")
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use foreread_sys::procfs::{self, Status};
 
 use crate::signals;
 
@@ -188,25 +189,16 @@ fn hash_file(path: &Path, hash: &mut impl Hasher) -> Result<()> {
 
 /// The peak resident size of `pid`, in KiB, as last seen before it ended.
 fn peak_memory(pid: u32) -> Option<u64> {
-    let path = format!("/proc/{pid}/status");
     let mut peak = None;
     // The figure disappears when the process becomes a zombie.
-    while let Some(seen) = fs::read_to_string(&path)
+    while let Some(seen) = procfs::status(pid)
         .ok()
-        .and_then(|text| high_water(&text))
+        .and_then(|text| Status(&text).number("VmHWM"))
     {
         peak = Some(seen);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     peak
-}
-
-/// `VmHWM` of a `/proc/PID/status`.
-fn high_water(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The last `count` lines of `text`.
@@ -259,14 +251,5 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let busy = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done'";
         assert!(shell(busy, dir.path()).cpu_seconds > 0.0);
-    }
-
-    #[test]
-    fn the_peak_is_the_high_water_mark() {
-        assert_eq!(
-            high_water("VmPeak:\t 9 kB\nVmHWM:\t   2048 kB\n"),
-            Some(2048)
-        );
-        assert_eq!(high_water("State:\tZ (zombie)\n"), None);
     }
 }

@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use foreread_sys::procfs::{self, Stat};
+
 /// The share of all processors' time that others may take before they count as a disturbance. The kernel counts in ticks
 /// of 10 ms; a busy loop on one of two processors takes half.
 const OTHERS: f64 = 0.05;
@@ -55,21 +57,23 @@ impl Watch {
 
 impl Ticks {
     fn now() -> Self {
-        let of = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&of("/proc/stat"), &of("/proc/self/stat"))
+        let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let process = procfs::stat(std::process::id()).unwrap_or_default();
+        Self::parse(&machine, &process)
     }
 
     /// From the texts of `/proc/stat` and `/proc/self/stat`; zeros where a text is not as expected.
-    fn parse(machine: &str, process: &str) -> Self {
+    fn parse(machine: &str, process: &[u8]) -> Self {
         let number = |word: &str| word.parse::<u64>().unwrap_or(0);
         // user nice system idle iowait irq softirq steal; guests' time is in user and nice already.
         let columns = machine.lines().next().unwrap_or("").split_whitespace();
         let columns: Vec<u64> = columns.skip(1).take(8).map(number).collect();
         let all: u64 = columns.iter().sum();
         let idle: u64 = columns.iter().skip(3).take(2).sum();
-        // The name may hold anything; of what follows it, columns 11 to 14 are utime, stime, cutime and cstime.
-        let rest = process.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ours = rest.split_whitespace().skip(11).take(4).map(number).sum();
+        let ours = Stat::of(process).map_or(0, |fields| {
+            let times = Stat::TIMES.filter_map(|field| fields.number::<u64>(field));
+            times.sum()
+        });
         Self {
             all,
             busy: all - idle,
@@ -103,7 +107,7 @@ mod tests {
     fn others_are_told_from_this_process_and_its_children() {
         let before = Ticks::parse(
             "cpu  100 10 50 800 40 0 0 0 0 0\ncpu0 1 2 3\n",
-            "7 (a b) c) S 1 7 7 0 -1 0 0 0 0 0 10 5 3 2 20 0 1 0",
+            b"7 (a b) c) S 1 7 7 0 -1 0 0 0 0 0 10 5 3 2 20 0 1 0",
         );
         let expected = Ticks {
             all: 1000,
@@ -113,10 +117,10 @@ mod tests {
         assert_eq!(before, expected);
         let later = Ticks::parse(
             "cpu  150 10 60 830 40 0 0 10 0 0\n",
-            "7 (a) S 1 7 7 0 -1 0 0 0 0 0 30 5 13 2 20 0 1 0",
+            b"7 (a) S 1 7 7 0 -1 0 0 0 0 0 30 5 13 2 20 0 1 0",
         );
         // 70 of 100 ticks were busy, 30 of them ours.
         assert!((before.others(later) - 0.4).abs() < 1e-9);
-        assert_eq!(Ticks::parse("", ""), Ticks::default());
+        assert_eq!(Ticks::parse("", b""), Ticks::default());
     }
 }

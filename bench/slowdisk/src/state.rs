@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use foreread_disk::Model;
+use foreread_sys::procfs::{self, Stat};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, Error};
@@ -123,11 +124,10 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
 
 /// When a process started, clock ticks since boot; None if it is dead.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name, in parentheses, may hold anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let dead = matches!(fields.next()?, "Z" | "X");
-    let started = fields.nth(18)?.parse().ok()?;
+    let stat = procfs::stat(pid).ok()?;
+    let fields = Stat::of(&stat)?;
+    let dead = matches!(fields.field(Stat::STATE)?, b"Z" | b"X");
+    let started = fields.number(Stat::STARTED)?;
     (!dead).then_some(started)
 }
 

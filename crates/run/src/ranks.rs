@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use foreread_engine::Ledger;
 use foreread_plan::Rank;
+use foreread_sys::procfs::{self, Stat};
 use foreread_words::units::{bytes, duration};
 use foreread_words::{counted, shown};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -79,17 +80,14 @@ fn local_ranks(variable: impl Fn(&str) -> Option<String>, rank: Rank) -> Option<
 
 /// A name for the process that has started this one, which no other process has had.
 fn launcher(front: u32) -> io::Result<String> {
-    let field = |pid: u32, number: usize| -> io::Result<String> {
-        let stat = foreread_sys::text::read(format!("/proc/{pid}/stat"))?;
-        // The name in parentheses may hold anything.
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let found = rest.split_whitespace().nth(number - 3);
-        found
-            .map(str::to_owned)
-            .ok_or(io::ErrorKind::InvalidData.into())
+    let field = |pid: u32, field: usize| -> io::Result<u64> {
+        let stat = procfs::stat(pid)?;
+        let found = Stat::of(&stat).and_then(|fields| fields.number(field));
+        found.ok_or(io::ErrorKind::InvalidData.into())
     };
-    let parent: u32 = field(front, 4)?.parse().map_err(io::Error::other)?;
-    let started = field(parent, 22)?;
+    let parent = field(front, Stat::PARENT)?;
+    let parent = u32::try_from(parent).map_err(io::Error::other)?;
+    let started = field(parent, Stat::STARTED)?;
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy().replace('/', "_");
     Ok(format!("{host}-{parent}-{started}"))

@@ -25,6 +25,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use crate::checked;
+use crate::procfs::Stat;
 
 /// The watcher's name. Not one that somebody looking for foreread by name finds.
 const NAME: &std::ffi::CStr = c"group-watch";
@@ -33,9 +34,8 @@ const GRACE: Duration = Duration::from_millis(1);
 /// A watcher that does not answer in this time is stopped: on a machine with much to do, or little
 /// memory, it may take some tenths of a second to come to it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of `/proc/self/stat`, at most, and where in it the arguments' addresses are, counted from the name.
+/// Bytes of `/proc/self/stat`, at most.
 const STAT: usize = 1024;
-const START_FIELD: usize = 46;
 
 /// The second process of the group.
 #[derive(Debug)]
@@ -177,11 +177,9 @@ unsafe fn arguments() -> Option<Range<usize>> {
 
 /// The same in such a file's text.
 fn arguments_in(stat: &[u8]) -> Option<Range<usize>> {
-    // The process's name stands in brackets, and may hold spaces and brackets.
-    let named = stat.iter().rposition(|&byte| byte == b')')?;
-    let mut fields = stat[named..].split(|&byte| byte == b' ').skip(START_FIELD);
-    let mut address = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (start, end) = (address()?, address()?);
+    let fields = Stat::of(stat)?;
+    let [start, end] = Stat::ARGUMENTS.map(|field| fields.number(field));
+    let (start, end) = (start?, end?);
     (0 < start && start <= end).then_some(start..end)
 }
 

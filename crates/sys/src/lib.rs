@@ -29,6 +29,7 @@ pub mod pressure;
 pub mod priority;
 pub mod process;
 pub mod processor;
+pub mod procfs;
 pub mod replace;
 pub mod residency;
 pub mod signals;

@@ -7,12 +7,12 @@
 //! Data flow: [`available`] reads the files; the functions below it turn their text into
 //! bytes and are pure.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::mounts::Mount;
+use crate::procfs::{self, Group};
 use crate::text;
 
 /// Budget where the machine does not tell what is free: small enough for any machine.
@@ -102,7 +102,7 @@ impl MemoryCgroup {
 
 /// The control groups of this process that can limit its memory.
 pub fn memory_cgroups() -> Vec<MemoryCgroup> {
-    let membership = std::fs::read("/proc/self/cgroup").unwrap_or_default();
+    let membership = procfs::own_groups().unwrap_or_default();
     let mounts = Mount::table().unwrap_or_default();
     locate(&membership, &mounts)
 }
@@ -111,15 +111,12 @@ pub fn memory_cgroups() -> Vec<MemoryCgroup> {
 fn locate(membership: &[u8], mounts: &[u8]) -> Vec<MemoryCgroup> {
     let has_memory = |list: &[u8]| list.split(|byte| *byte == b',').any(|one| one == b"memory");
     let group_of = |version| {
-        membership.split(|byte| *byte == b'\n').find_map(|line| {
-            let mut fields = line.splitn(3, |byte| *byte == b':');
-            let (hierarchy, controllers) = (fields.next()?, fields.next()?);
-            let found = match version {
-                Version::One => has_memory(controllers),
-                Version::Two => hierarchy == b"0" && controllers.is_empty(),
-            };
-            found.then(|| fields.next()).flatten()
-        })
+        let mut groups = Group::all_in(membership);
+        let found = groups.find(|group| match version {
+            Version::One => group.has("memory"),
+            Version::Two => group.is_unified,
+        });
+        found.map(|group| group.path)
     };
     Mount::all_in(mounts)
         .filter_map(|mount| {
@@ -128,7 +125,7 @@ fn locate(membership: &[u8], mounts: &[u8]) -> Vec<MemoryCgroup> {
                 "cgroup2" => Version::Two,
                 _ => return None,
             };
-            let group = Path::new(OsStr::from_bytes(group_of(version)?));
+            let group = group_of(version)?;
             // In a container the mount shows only part of the hierarchy, its root included.
             let below = group.strip_prefix(&mount.root).unwrap_or(Path::new(""));
             Some(MemoryCgroup {

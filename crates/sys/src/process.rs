@@ -15,7 +15,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{checked, text};
+use crate::checked;
+use crate::procfs::{self, Status};
 
 /// The processor time that all threads of a process have used so far, in ns; `None` if there is no such process.
 pub fn computed(pid: u32) -> Option<u64> {
@@ -37,24 +38,18 @@ pub fn computed(pid: u32) -> Option<u64> {
 /// How many system-call filters a process is under; `None` if there is no such process. A kernel before Linux 5.9 tells one
 /// of all.
 pub fn filters_of(pid: u32) -> Option<u32> {
-    filters_in(&text::read(format!("/proc/{pid}/status")).ok()?)
+    filters_in(Status(&procfs::status(pid).ok()?))
 }
 
 /// The same of this process.
 pub fn filters() -> u32 {
-    let status = text::read("/proc/self/status");
-    status
-        .ok()
-        .and_then(|status| filters_in(&status))
-        .unwrap_or(0)
+    let status = procfs::own_status().unwrap_or_default();
+    filters_in(Status(&status)).unwrap_or(0)
 }
 
-fn filters_in(status: &str) -> Option<u32> {
-    let number = |key| {
-        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-        line.trim().parse().ok()
-    };
-    number("Seccomp_filters:").or_else(|| number("Seccomp:").map(|mode: u32| mode.min(1)))
+fn filters_in(status: Status<'_>) -> Option<u32> {
+    let mode = || status.number("Seccomp").map(|mode: u32| mode.min(1));
+    status.number("Seccomp_filters").or_else(mode)
 }
 
 /// The processor time that all threads of this process have used so far, in ns.

@@ -19,10 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::text;
-
-/// The field of `/proc/PID/task/TID/stat`, counted from the one after the name, that tells the processor.
-const STAT_PROCESSOR: usize = 36;
+use crate::procfs::{self, Stat};
 
 /// A thread moves at most this often: a reader that wanders, and several of them, are not worth following.
 const SETTLED: Duration = Duration::from_millis(5);
@@ -85,10 +82,8 @@ fn current() -> Option<u32> {
 
 /// The processor that a thread of process `pid` is on, or was last.
 pub fn of(pid: u32, tid: u32) -> Option<u32> {
-    let stat = text::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    // The name may hold anything, parentheses too.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(STAT_PROCESSOR)?.parse().ok()
+    let stat = procfs::stat_of_thread(pid, tid).ok()?;
+    Stat::of(&stat)?.number(Stat::PROCESSOR)
 }
 
 /// Keeps one thread off the reader's processor. A clone is for a thread that this one starts, wherever

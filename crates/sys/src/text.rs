@@ -17,11 +17,20 @@ const MOST: usize = 8 << 10;
 ///
 /// When it cannot be read.
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut bytes = Vec::with_capacity(MOST);
-    File::open(path)?.read_to_end(&mut bytes)?;
     let replaced =
         |bad: std::string::FromUtf8Error| String::from_utf8_lossy(bad.as_bytes()).into_owned();
-    Ok(String::from_utf8(bytes).unwrap_or_else(replaced))
+    Ok(String::from_utf8(bytes(path)?).unwrap_or_else(replaced))
+}
+
+/// The same, as the kernel writes it.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(MOST);
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use foreread_sys::procfs::{self, Status};
+
 use crate::module;
 
 /// Where the kernel describes its own types.
@@ -30,11 +32,11 @@ pub struct Facts {
 impl Facts {
     /// Look.
     pub fn of_host() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = procfs::own_status().unwrap_or_default();
         let pids = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         Self {
             is_built: module::library().is_ok(),
-            capabilities: capabilities_in(&status),
+            capabilities: capabilities_in(Status(&status)),
             has_btf: Path::new(BTF).exists(),
             lockdown: chosen_in(&fs::read_to_string(LOCKDOWN).unwrap_or_default()).to_owned(),
             in_first_pids: pids == Path::new(FIRST_PIDS),
@@ -42,12 +44,10 @@ impl Facts {
     }
 }
 
-fn capabilities_in(status: &str) -> u64 {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .unwrap_or("");
-    u64::from_str_radix(line.trim(), 16).unwrap_or(0)
+fn capabilities_in(status: Status<'_>) -> u64 {
+    let bits = status.words("CapEff").next().unwrap_or_default();
+    let bits = std::str::from_utf8(bits).unwrap_or_default();
+    u64::from_str_radix(bits, 16).unwrap_or(0)
 }
 
 /// The word in brackets.
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes_is_understood() {
-        let status = "Name:\tx\nCapPrm:\t0000000000000001\nCapEff:\t000001ffffffffff\n";
-        assert_eq!(capabilities_in(status), 0x1ff_ffff_ffff);
-        assert_eq!(capabilities_in(""), 0);
+        let status = b"Name:\tx\nCapPrm:\t0000000000000001\nCapEff:\t000001ffffffffff\n";
+        assert_eq!(capabilities_in(Status(status)), 0x1ff_ffff_ffff);
+        assert_eq!(capabilities_in(Status(b"")), 0);
         assert_eq!(chosen_in("none [integrity] confidentiality\n"), "integrity");
         assert_eq!(chosen_in(""), "");
     }
