@@ -92,7 +92,7 @@ fn under<T>(mode: Option<Mode>, work: impl FnOnce(&dyn Fn(&Path) -> Command) -> 
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while mode.is_some() && !done.load(Ordering::Relaxed) {
-                ring.poll(&mut |_| {});
+                ring.poll(&mut |_| true);
                 std::thread::sleep(Duration::from_millis(1));
             }
         });

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use foreread_observe::{Budget, Event, Observer, What};
 use foreread_plan::PAGE;
 use foreread_tests::suite::{ALL, QUICK, Suite, Test};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
@@ -106,12 +107,14 @@ fn few_beside_many() {
     let mut has_ended = false;
     while !has_ended {
         has_ended = few.try_wait().expect("our child").is_some();
-        while system.poll(&mut |event| {
-            if let foreread_ebpf::system::Event::Opened { file, .. } = event {
+        let mut open = |event: Event| {
+            if let What::Open { file, .. } = event.what {
                 let name = file.path.file_name().unwrap_or_default();
                 seen.insert(name.to_string_lossy().into_owned());
             }
-        }) {}
+        };
+        let time = Duration::from_secs(60);
+        while system.poll(&mut Budget::new(4096, time), &mut open).more {}
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(finish(few).status.success());

@@ -20,24 +20,26 @@ pub(crate) fn seconds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-
+    use foreread_observe::{File, Node, What};
+    use foreread_plan::Extent;
     use foreread_sources::files::{Epcm, Levels, Symbol, Symbols};
     use proptest::prelude::*;
 
     use crate::files::Files;
     use crate::mind::Mind;
+    use crate::observer::made::{began, event, opened};
     use crate::pressure::Pressure;
     use crate::upkeep::{Means, Sums, Upkeep};
-    use crate::{File, Happened};
 
     fn file(inode: u64) -> File {
         File {
-            path: Arc::new(format!("/files/{inode}").into()),
-            device: 1,
-            inode,
-            generation: 0,
-            size: 300_000,
+            path: format!("/files/{inode}").into(),
+            node: Some(Node {
+                device: 1,
+                inode,
+                generation: 0,
+                size: 300_000,
+            }),
         }
     }
 
@@ -82,11 +84,10 @@ mod tests {
                 pressure.fetched(1, 8 << 20, false, at);
                 pressure.reason(Some(1), at);
                 let program = file(99);
-                mind.happened(Happened::Started { pid, parent, uid, program, at }, Means::All, &mut out);
-                let (opened, writes) = (file(inode), false);
-                mind.happened(Happened::Opened { pid, uid, file: opened, writes, at }, Means::All, &mut out);
-                let (device, offset, len) = (1, 0, 4096);
-                mind.happened(Happened::Fetched { pid, device, inode, offset, len, at }, Means::All, &mut out);
+                mind.happened(event((pid, uid), at, began(parent, program)), Means::All, &mut out);
+                mind.happened(event((pid, uid), at, opened(file(inode))), Means::All, &mut out);
+                let (device, extent) = (1, Extent::new(0, 4096));
+                mind.happened(event((pid, 0), at, What::Fetched { device, inode, extent }), Means::All, &mut out);
                 mind.files.done(at);
                 mind.files.due(Symbol(2), at);
                 out.clear();

@@ -11,11 +11,10 @@
 
 use std::path::Path;
 
+use foreread_observe::Node;
 use foreread_plan::{Advice, FileMeta, PAGE};
 use foreread_sources::files::Symbol;
 use rustc_hash::FxHashMap;
-
-use crate::File;
 
 /// First pages of a file that count as read when it is opened: 128 KiB, the kernel's own read-ahead.
 pub(crate) const AT_OPEN: u32 = 32;
@@ -173,7 +172,7 @@ impl Files {
     }
 
     /// A file was opened.
-    pub(crate) fn met(&mut self, symbol: Symbol, file: &File, uid: u32) {
+    pub(crate) fn met(&mut self, symbol: Symbol, node: &Node, uid: u32) {
         if self.known.len() >= self.limit && !self.known.contains_key(&symbol) {
             // Numbers rise: the lowest quarter was met first.
             let mut numbers: Vec<Symbol> = self.known.keys().copied().collect();
@@ -184,15 +183,15 @@ impl Files {
             self.by_inode.retain(|_, symbol| known.contains_key(symbol));
         }
         let facts = self.known.entry(symbol).or_default();
-        let place = (file.device, file.inode);
+        let place = (node.device, node.inode);
         if (facts.device, facts.inode) != place {
             self.by_inode.remove(&(facts.device, facts.inode));
             self.by_inode.insert(place, symbol);
             (facts.device, facts.inode) = place;
             facts.asked = None;
         }
-        if file.size != facts.size {
-            facts.size = file.size;
+        if node.size != facts.size {
+            facts.size = node.size;
         }
         if !facts.users.contains(&uid) && facts.users.len() < USERS {
             facts.users.push(uid);
@@ -274,9 +273,8 @@ pub(crate) fn meta(facts: &Facts, path: &Path) -> FileMeta {
 mod tests {
     use super::*;
 
-    fn file(inode: u64, size: u64) -> File {
-        File {
-            path: std::sync::Arc::new("/f".into()),
+    fn file(inode: u64, size: u64) -> Node {
+        Node {
             device: 1,
             inode,
             generation: 0,

@@ -2,7 +2,7 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | [`Watch`] | who reports what processes do: eBPF, fanotify or the preload library |
+//! | [`open`] | the observer: eBPF, fanotify or the preload library |
 //! | [`serve`] | the loop: events → models → predictions → the engine |
 //! | [`desk`] | how others ask the loop: [`Ask`] and [`Answer`] |
 //! | [`control`] | the socket that programs ask at |
@@ -10,7 +10,7 @@
 //! | [`Status`] | what the daemon has seen, predicted and fetched |
 //! | [`Options`] | what the daemon is started with; [`cli`]: the same on a command line |
 //!
-//! Data flow: [`Watch`] → [`Happened`] → symbols → models (one of each process tree, one of the machine) → predictions → a
+//! Data flow: [`Observer`](foreread_observe::Observer) → events → symbols → models (one of each process tree, one of the machine) → predictions → a
 //! strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod fetch;
 mod files;
 pub mod metrics;
 mod mind;
+mod observer;
 mod options;
 mod places;
 mod pressure;
@@ -37,11 +38,10 @@ mod state;
 mod status;
 mod trees;
 mod upkeep;
-mod watch;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
+pub use observer::open;
 pub use options::{IoPriority, Model, ObserverChoice, Options};
 pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
-pub use watch::{Ebpf, Fanotify, File, Happened, Preload, Watch, open};

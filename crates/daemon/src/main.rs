@@ -83,9 +83,9 @@ fn run(args: &Run) -> Result<ExitCode> {
         lock(&options.state.join("lock"))?,
     ];
     let say = &mut |said: String| eprintln!("foreread: {}", foreread_words::plain(&said));
-    let watch = open(&options, say).map_err(|why| anyhow!("no observer: {why}"))?;
-    let observer = watch.name();
-    rights::keep(observer).context("its rights")?;
+    let observer = open(&options, say).map_err(|why| anyhow!("no observer: {why}"))?;
+    let name = observer.name();
+    rights::keep(name).context("its rights")?;
     let (desk, counter) = desk()?;
     let _server = Server::start(&options.socket, desk.clone())
         .with_context(|| options.socket.display().to_string())?;
@@ -99,9 +99,9 @@ fn run(args: &Run) -> Result<ExitCode> {
         let file = std::path::absolute(file)?;
         spawn("metrics", move || keep_metrics(&file, &desk, &running))?;
     }
-    let status = serve(&options, watch, counter, || {
+    let status = serve(&options, observer, counter, || {
         eprintln!(
-            "foreread: the daemon runs, observing by {observer}; it is asked at {}",
+            "foreread: the daemon runs, observing by {name}; it is asked at {}",
             options.socket.display()
         );
         notify("READY=1");

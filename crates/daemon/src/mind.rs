@@ -9,14 +9,16 @@
 
 use std::sync::Arc;
 
+use foreread_observe::{Event, File, What, Who};
+use foreread_plan::Extent;
 use foreread_sources::files::{Context, Identity, Kind, Model, Prediction, Symbol, Symbols};
 
+use crate::Predicted;
 use crate::accounts::Accounts;
 use crate::files::Files;
 use crate::programs::Key;
 use crate::trees::{EXPIRES, PENDING, Pending, Tree, Trees};
 use crate::upkeep::Means;
-use crate::{File, Happened, Predicted};
 
 /// The process that all others come from.
 const INIT: u32 = 1;
@@ -29,6 +31,8 @@ const NAME: usize = 64;
 const PART: u32 = 4;
 /// How long after something was fetched from a device programs are taken to wait for devices, in ns.
 const COLD: u64 = 1_000_000_000;
+/// Whose a process is that ended before anybody could look.
+const NOBODY: u32 = u32::MAX;
 
 /// A file that is predicted.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,34 +93,23 @@ impl Mind {
     }
 
     /// Something has happened; what comes of it, as far as there are the means.
-    pub(crate) fn happened(&mut self, happened: Happened, means: Means, out: &mut Vec<Outcome>) {
-        match happened {
-            Happened::Waits { at } => return self.waits(at),
-            Happened::Forked { pid, parent, .. } => self.trees.forked(pid, parent),
-            Happened::Ended { pid, .. } => self.trees.ended(pid),
-            Happened::Fetched {
-                pid,
+    pub(crate) fn happened(&mut self, event: Event, means: Means, out: &mut Vec<Outcome>) {
+        let Event { who, at, what } = event;
+        match what {
+            What::Waits => return self.waits(at),
+            What::Forked { parent } => self.trees.forked(who.pid, parent),
+            What::Ended => self.trees.ended(who.pid),
+            What::Fetched {
                 device,
                 inode,
-                offset,
-                len,
-                at,
-            } => self.fetched(pid, (device, inode), (offset, len), at, out),
-            Happened::Started {
-                pid,
-                uid,
-                program,
-                at,
-                ..
-            } => self.met(Kind::Start, pid, uid, &program, at, means, out),
-            Happened::Opened {
-                pid,
-                uid,
-                file,
-                writes: false,
-                at,
-            } => self.met(Kind::File, pid, uid, &file, at, means, out),
-            Happened::Opened { .. } => self.ignored += 1,
+                extent,
+            } => self.fetched(who.pid, (device, inode), extent, at, out),
+            What::Begin { program, .. } => self.met(Kind::Start, who, &program, at, means, out),
+            What::Open { file, how, .. } if !how.writes => {
+                self.met(Kind::File, who, &file, at, means, out);
+            }
+            // Written to, or what observers of one program alone report.
+            _ => self.ignored += 1,
         }
         self.events += 1;
         self.judge_ended(out);
@@ -145,13 +138,14 @@ impl Mind {
         &mut self,
         pid: u32,
         place: (u64, u64),
-        (offset, len): (u64, u64),
+        extent: Extent,
         at: u64,
         out: &mut Vec<Outcome>,
     ) {
         self.waits(at);
         let page = |bytes: u64| u32::try_from(bytes / foreread_plan::PAGE).unwrap_or(u32::MAX);
-        let pages = (page(offset), page(offset.saturating_add(len)));
+        let len = extent.len;
+        let pages = (page(extent.offset), page(extent.offset.saturating_add(len)));
         let is_gone = self.files.fetched(place, pages, at);
         let context = self.trees.context(pid);
         let Some(tree) = self.trees.get(context) else {
@@ -175,28 +169,27 @@ impl Mind {
     }
 
     /// A program was started or a file opened.
-    #[expect(clippy::too_many_arguments, reason = "an event has as many parts")]
     fn met(
         &mut self,
         kind: Kind,
-        pid: u32,
-        uid: u32,
+        who: Who,
         file: &File,
         at: u64,
         means: Means,
         out: &mut Vec<Outcome>,
     ) {
-        if means == Means::None {
+        let Some(node) = file.node.filter(|_| means != Means::None) else {
             self.ignored += 1;
             return;
-        }
+        };
+        let (pid, uid) = (who.pid, who.uid.unwrap_or(NOBODY));
         let identity = Identity {
-            device: file.device,
-            inode: file.inode,
-            made: file.generation.into(),
+            device: node.device,
+            inode: node.inode,
+            made: node.generation.into(),
         };
         let symbol = self.symbols.meet(kind, &file.path, Some(identity));
-        self.files.met(symbol, file, uid);
+        self.files.met(symbol, &node, uid);
         let context = self.trees.context(pid);
         let tree = self.trees.tree(context);
         if tree.program.is_none() && kind == Kind::Start {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use foreread_backend::PageCache;
+use foreread_observe::{Budget, Event, Observer};
 use foreread_sys::{priority, process};
 use foreread_words::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,19 +19,22 @@ use crate::places::Places;
 use crate::pressure::Pressure;
 use crate::state::{Loaded, State};
 use crate::upkeep::{Sums, Upkeep};
-use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Status, Watch, clock};
+use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Status, clock};
 
 /// How long the loop sleeps while nothing happens: it saves what was learnt.
 const IDLE: Duration = Duration::from_secs(30);
 /// After events the loop takes no more for so long. To be woken takes 40 to 100 µs of a virtual processor: 6 % of one at 1,000
 /// times a second, 1.5 % at 250. A lead is shortened by half of it on average.
 const BREATH: Duration = Duration::from_millis(4);
-/// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the watch tells of that
-/// ([`Watch::alarm_fd`]).
+/// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the observer tells of that
+/// ([`Observer::alarm_fd`]).
 const REST: Duration = Duration::from_millis(20);
-/// How long the loop pauses at most before it looks at a watch that cannot wake it. The pause doubles from [`REST`] on while the watch
-/// tells of nothing. A bound on what an idle daemon costs; other bounds were not measured.
+/// How long the loop pauses at most before it looks at an observer that cannot wake it. The pause doubles from [`REST`] on while the
+/// observer tells of nothing. A bound on what an idle daemon costs; other bounds were not measured.
 const SELDOM: Duration = Duration::from_millis(160);
+/// Reports that one turn of the loop takes, at most, and how long taking them may last. Between turns questions are answered: whoever
+/// asks does not wait for the end of a flood.
+const TURN: (usize, Duration) = (4096, REST);
 /// How often the state is saved, in ns: five minutes of learning are lost by a kill.
 const SAVE: u64 = 300_000_000_000;
 /// A random name of the system's start, which the kernel makes anew at each.
@@ -44,7 +48,7 @@ const PROBLEMS: usize = 8;
 /// When the state's folder cannot be used at all.
 pub fn serve(
     options: &Options,
-    watch: Box<dyn Watch>,
+    observer: Box<dyn Observer>,
     counter: Counter,
     ready: impl FnOnce(),
 ) -> Result<Status> {
@@ -62,10 +66,10 @@ pub fn serve(
         used: process::used,
         boot: std::fs::read(BOOT_ID).ok(),
     };
-    let mut daemon = Daemon::new(options, watch.name(), machine)?;
+    let mut daemon = Daemon::new(options, observer.name(), machine)?;
     problems.into_iter().for_each(|one| daemon.problem(one));
     ready();
-    run(daemon, watch, counter)
+    run(daemon, observer, counter)
 }
 
 /// The machine as the loop sees it.
@@ -79,25 +83,34 @@ struct Machine {
     boot: Option<Vec<u8>>,
 }
 
-fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> Result<Status> {
+fn run(
+    mut daemon: Daemon,
+    mut observer: Box<dyn Observer>,
+    mut counter: Counter,
+) -> Result<Status> {
     let mut stop = false;
     let mut pause = Duration::ZERO;
+    let (mut more, mut told) = (false, false);
     while !stop {
-        wait(watch.as_ref(), &counter, daemon.patience(), pause);
-        let (mut more, mut told) = (true, false);
-        while more {
-            more = watch.poll(&mut |event| daemon.taken.push(event));
-            told |= !daemon.taken.is_empty();
-            daemon.take();
+        if !more {
+            wait(observer.as_ref(), &counter, daemon.patience(), pause);
+            told = false;
         }
+        let mut budget = Budget::new(TURN.0, TURN.1);
+        let taken = &mut daemon.taken;
+        more = observer
+            .poll(&mut budget, &mut |event| taken.push(event))
+            .more;
+        told |= !daemon.taken.is_empty();
+        daemon.take();
         pause = match told {
             true => Duration::ZERO,
             false => (2 * pause).clamp(REST, SELDOM),
         };
         counter.answer(|ask| match ask {
-            Ask::Status => Answer::Status(Box::new(daemon.status(watch.as_ref()))),
+            Ask::Status => Answer::Status(Box::new(daemon.status(observer.as_ref()))),
             Ask::Predict { path, uid } => Answer::Predicted(daemon.mind.after(&path, uid)),
-            Ask::Environment => Answer::Environment(watch.environment()),
+            Ask::Environment => Answer::Environment(observer.environment()),
             Ask::Stop => {
                 if !stop {
                     daemon.end();
@@ -108,17 +121,20 @@ fn run(mut daemon: Daemon, mut watch: Box<dyn Watch>, mut counter: Counter) -> R
         });
         if !stop {
             daemon.keep();
+            if more {
+                continue;
+            }
             let is_cold = daemon.mind.is_cold(clock::now());
-            rest(watch.as_ref(), if is_cold { BREATH } else { REST });
+            rest(observer.as_ref(), if is_cold { BREATH } else { REST });
         }
     }
-    Ok(daemon.status(watch.as_ref()))
+    Ok(daemon.status(observer.as_ref()))
 }
 
-/// Waits for an event or a question; no longer than `pause` where the watch cannot tell of events.
-fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration, pause: Duration) {
+/// Waits for an event or a question; no longer than `pause` where the observer cannot tell of events.
+fn wait(observer: &dyn Observer, counter: &Counter, patience: Duration, pause: Duration) {
     let mut fds = vec![PollFd::from_borrowed_fd(counter.wait_fd(), PollFlags::IN)];
-    let patience = match watch.wait_fd() {
+    let patience = match observer.wake_fd() {
         Some(fd) => {
             fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
             patience
@@ -131,8 +147,8 @@ fn wait(watch: &dyn Watch, counter: &Counter, patience: Duration, pause: Duratio
 }
 
 /// Takes nothing for so long, or until a process is about to wait for a device.
-fn rest(watch: &dyn Watch, time: Duration) {
-    let Some(fd) = watch.alarm_fd() else {
+fn rest(observer: &dyn Observer, time: Duration) {
+    let Some(fd) = observer.alarm_fd() else {
         return std::thread::sleep(time);
     };
     let time = Timespec::try_from(time).ok();
@@ -155,8 +171,8 @@ struct Daemon {
     model: Model,
     observer: &'static str,
     since: u64,
-    /// Events that were taken from the watch, and what came of one.
-    taken: Vec<crate::Happened>,
+    /// Events that were taken from the observer, and what came of one.
+    taken: Vec<Event>,
     outcomes: Vec<Outcome>,
     problems: Vec<String>,
     /// When the state was saved last: in the loop's clock, and for people; and after how many events.
@@ -238,8 +254,8 @@ impl Daemon {
             spared: self.fetcher.spared(),
         };
         let means = self.upkeep.settle(now, sums);
-        for happened in std::mem::take(&mut self.taken) {
-            self.mind.happened(happened, means, &mut self.outcomes);
+        for event in std::mem::take(&mut self.taken) {
+            self.mind.happened(event, means, &mut self.outcomes);
             let mut outcomes = std::mem::take(&mut self.outcomes);
             for outcome in outcomes.drain(..) {
                 self.act(outcome);
@@ -340,12 +356,12 @@ impl Daemon {
         self.save(clock::now());
     }
 
-    fn status(&mut self, watch: &dyn Watch) -> Status {
+    fn status(&mut self, observer: &dyn Observer) -> Status {
         let running = self.fetcher.running();
         let all = &self.mind.accounts.all;
         let mut bytes = all.bytes;
         running.iter().for_each(|(_, one)| bytes.add(one));
-        let lost = watch.lost().into_iter();
+        let lost = observer.lost().into_iter();
         let kind = match self.model {
             Model::LastSuccessor => "last successor",
             Model::Pcm => "PCM",

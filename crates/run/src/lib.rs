@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
+use foreread_observe::Wanted;
 use foreread_plan::{Identity, Rank, Summary};
 use foreread_ring::{Clock, Ring};
 use foreread_segment::Segment;
@@ -55,7 +56,7 @@ use files::Files;
 use follow::Guesses;
 use helper::{Finished, Front, Link, Started, Without};
 use known::Known;
-use observer::{Observing, Seat, Wanted, mpi_library};
+use observer::{Observing, Seat, mpi_library};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
@@ -372,7 +373,7 @@ fn help(
         }
         // Before the program starts, or its first reads would go unseen.
         observing
-            .observer()
+            .observer_mut()
             .want(match (&served, &plan.destination) {
                 (Some(_), _) if account.has_lasting_record() => Wanted::Progress,
                 // What is not reported cannot be recorded.
@@ -401,7 +402,7 @@ fn help(
     let mut observed =
         observed.filter(|one| started.has_library || matches!(one, Observing::Kernel(_)));
     if let Some(Observing::Kernel(kernel)) = &mut observed {
-        kernel.started(started.pid);
+        kernel.follow(started.pid);
     }
     let recorder = match (&plan.destination, &observed) {
         (Some(place), Some(_)) => {
@@ -417,7 +418,7 @@ fn help(
     {
         let recording = recorder.as_ref().map(|_| Wanted::Everything);
         observing
-            .observer()
+            .observer_mut()
             .want(recording.unwrap_or(match args.prefetch {
                 true => Wanted::Progress,
                 false => Wanted::Nothing,
@@ -434,11 +435,11 @@ fn help(
         plan.check();
     }
     link.doing("observing the program");
-    let (observer, libraries) = observed.map(Observing::parts).unzip();
-    let watch = Watch::new(began.time, libraries.unwrap_or_default(), files);
-    let by_sampling = observer.as_ref().is_none_or(|one| !one.sees_touches());
+    let libraries = observed.as_ref().map_or(&[][..], Observing::libraries);
+    let watch = Watch::new(began.time, libraries.to_vec(), files);
+    let by_sampling = observed.as_ref().is_none_or(|one| !one.sees_touches());
     let mut supervisor = Supervisor {
-        observer,
+        observing: observed,
         watch: watch.sampling(by_sampling),
         records: recorder.is_some() || left_alone.is_some() && plan.destination.is_some(),
         replaces: recorder.is_some() && !account.has_lasting_record(),

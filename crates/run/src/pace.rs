@@ -9,10 +9,9 @@
 
 use std::time::{Duration, Instant};
 
+use foreread_observe::{Event, What};
 use foreread_plan::waited;
 use foreread_sys::processor;
-
-use super::observer::{Event, What};
 
 /// The pause between two looks while reads wait and something is fetched for them: three reads of a cloud disk, which
 /// take 80 µs each.
@@ -50,14 +49,14 @@ pub(super) struct Pace {
     waits: bool,
     pause: Duration,
     since: Instant,
-    who: Who,
+    readers: Readers,
     /// In reads that waited for a device, ns; one from memory is computing too.
     waited: u64,
 }
 
 /// Who read since the last look at processors.
 #[derive(Clone, Copy)]
-enum Who {
+enum Readers {
     Nobody,
     /// Process and thread.
     One(u32, u32),
@@ -71,17 +70,18 @@ impl Pace {
             waits: false,
             pause: WAITING,
             since: Instant::now(),
-            who: Who::Nobody,
+            readers: Readers::Nobody,
             waited: 0,
         }
     }
 
     /// A thread reported something.
     pub(super) fn saw(&mut self, event: &Event) {
-        self.who = match self.who {
-            Who::Nobody => Who::One(event.pid, event.tid),
-            Who::One(pid, tid) if (pid, tid) == (event.pid, event.tid) => self.who,
-            Who::One(..) | Who::Several => Who::Several,
+        let thread = (event.who.pid, event.who.tid);
+        self.readers = match self.readers {
+            Readers::Nobody => Readers::One(thread.0, thread.1),
+            Readers::One(pid, tid) if (pid, tid) == thread => self.readers,
+            Readers::One(..) | Readers::Several => Readers::Several,
         };
         match event.what {
             What::Read { took, extent, .. } | What::Touched { took, extent, .. }
@@ -132,15 +132,15 @@ impl Pace {
     /// If it is time for that, say where the program computes: foreread's own threads stay off that processor.
     fn keep_off(&mut self) {
         let elapsed = self.since.elapsed();
-        if elapsed < processor::LOOK || matches!(self.who, Who::Nobody) {
+        if elapsed < processor::LOOK || matches!(self.readers, Readers::Nobody) {
             return;
         }
-        processor::reader_is_on(match self.who {
-            Who::One(pid, tid) if !waits(self.waited, elapsed) => processor::of(pid, tid),
+        processor::reader_is_on(match self.readers {
+            Readers::One(pid, tid) if !waits(self.waited, elapsed) => processor::of(pid, tid),
             _ => None,
         });
         self.since = Instant::now();
-        self.who = Who::Nobody;
+        self.readers = Readers::Nobody;
         self.waited = 0;
     }
 }
@@ -153,13 +153,13 @@ fn waits(waited: u64, elapsed: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foreread_observe::Who;
     use foreread_plan::{Extent, Kind};
 
     fn read(took: u64) -> Event {
         Event {
-            pid: 1,
-            tid: 1,
-            start: 0,
+            who: Who::default(),
+            at: 0,
             what: What::Read {
                 handle: 1,
                 kind: Kind::Pread,

@@ -1,12 +1,13 @@
 //! Watching a program to its end, in the helper: reports are taken, and handed to whoever records and follows.
 //!
-//! Data flow: [`Observer`] → [`Watch`] → [`Sinks`]; at the end all of it → the account.
+//! Data flow: [`Observing`] → [`Watch`] → [`Sinks`]; at the end all of it → the account.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
+use foreread_observe::{Budget, Progress, Wanted};
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, PAGE, Rank, Sequence, ThreadId, ThreadMeta};
 use foreread_store::Store;
@@ -16,7 +17,7 @@ use foreread_words::{counted, shown};
 use super::cache::CacheAccount;
 use super::follow::{Followed, Follower, Guesses};
 use super::helper::{Finished, Link};
-use super::observer::{Observer, Wanted};
+use super::observer::Observing;
 use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::served::{LeftAlone, Served};
@@ -27,6 +28,9 @@ use super::watch::{Sink, Watch};
 
 /// Looks at what is reported after the program has ended; all of it is there by then.
 const LAST_LOOKS: usize = 1000;
+/// Reports that one look takes, at most, and how long it may take: what four threads' full rings hold, and the time in which one
+/// ring fills at a million reads a second. What is left is taken by the next look, at once.
+const LOOK: (usize, Duration) = (4 << 14, Duration::from_millis(16));
 
 /// Recorder, and whoever goes by a record, whichever there are.
 pub(super) struct Sinks {
@@ -147,7 +151,7 @@ impl Sink for Sinks {
 
 /// Watches the program, in the helper.
 pub(super) struct Supervisor {
-    pub(super) observer: Option<Box<dyn Observer>>,
+    pub(super) observing: Option<Observing>,
     pub(super) watch: Watch,
     pub(super) sinks: Sinks,
     /// Whether what is learnt may be kept.
@@ -174,9 +178,15 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Watch the program to its end.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
+        let mut is_behind = false;
         loop {
             let observing = self.observing();
-            let timeout = observing.then(|| self.pace.pause());
+            let pause = if is_behind {
+                Duration::ZERO
+            } else {
+                self.pace.pause()
+            };
+            let timeout = observing.then_some(pause);
             if let Some(finished) = self.wait(link, timeout) {
                 return finished;
             }
@@ -184,7 +194,9 @@ impl Supervisor {
             if !observing {
                 continue;
             }
-            let seen = self.look();
+            let mut budget = Budget::new(LOOK.0, LOOK.1);
+            let seen = self.look(&mut budget).events;
+            is_behind = budget.is_spent();
             let care = self.care();
             self.pace.looked(seen, care);
         }
@@ -202,22 +214,20 @@ impl Supervisor {
     }
 
     fn wait(&self, link: &mut Link, timeout: Option<Duration>) -> Option<Finished> {
-        let Some(observer) = &self.observer else {
-            return link.wait(timeout);
-        };
-        let mut finished = None;
-        observer.waiting(&mut || finished = link.wait(timeout));
-        finished
+        match &self.observing {
+            Some(observing) => observing.waiting(|| link.wait(timeout)),
+            None => link.wait(timeout),
+        }
     }
 
-    /// Take what was reported since the last look; how much that was.
-    fn look(&mut self) -> usize {
-        let Some(observer) = &mut self.observer else {
-            return 0;
+    /// Take what was reported since the last look, within the budget.
+    fn look(&mut self, budget: &mut Budget) -> Progress {
+        let Some(observing) = &mut self.observing else {
+            return Progress::default();
         };
         let (watch, sinks) = (&mut self.watch, &mut self.sinks);
         let pace = &mut self.pace;
-        let seen = observer.poll(&mut |event| {
+        let seen = observing.poll(budget, &mut |event| {
             pace.saw(&event);
             watch.take(event, sinks);
         });
@@ -231,13 +241,10 @@ impl Supervisor {
         if may_guess && let Some(guesses) = self.guesses.take() {
             self.guess(guesses);
         }
-        let (Some(observer), sinks) = (&mut self.observer, &mut self.sinks) else {
-            return seen;
-        };
-        if let Some(follower) = &sinks.follower {
+        if let (Some(observing), Some(follower)) = (&self.observing, &self.sinks.follower) {
             follower.flush();
             // A program that has strayed from its plan is read ahead for by the kernel, unless the guesses foresee it.
-            observer.foresee(follower.is_foreseen());
+            observing.foresee(follower.is_foreseen());
         }
         if let Some(served) = &self.sinks.served {
             let (has_left, is_over) = (served.has_left(), served.is_over());
@@ -252,8 +259,8 @@ impl Supervisor {
 
     /// The program does something else than its record says: the record is made anew, if it may be.
     fn give_up(&mut self) {
-        if let Some(observer) = &mut self.observer {
-            observer.foresee(false);
+        if let Some(observing) = &self.observing {
+            observing.foresee(false);
         }
         match &mut self.sinks.recorder {
             Some(recorder) => {
@@ -307,16 +314,16 @@ impl Supervisor {
     }
 
     fn observing(&self) -> bool {
-        let observer = self.observer.as_ref();
-        observer.is_some_and(|observer| observer.wanted() != Wanted::Nothing)
+        let observing = self.observing.as_ref();
+        observing.is_some_and(|one| one.observer().wanted() != Wanted::Nothing)
     }
 
     fn want(&mut self, wanted: Wanted) {
-        if let Some(observer) = &mut self.observer
-            && observer.wanted() != wanted
+        if let Some(observing) = &mut self.observing
+            && observing.observer().wanted() != wanted
         {
             self.looked_away |= wanted == Wanted::Nothing;
-            observer.want(wanted);
+            observing.observer_mut().want(wanted);
         }
     }
 
@@ -332,14 +339,15 @@ impl Supervisor {
         link.doing("taking the program's last reports");
         let was_observing = self.observing();
         let looked_away = self.looked_away;
-        if let Some(observer) = &mut self.observer {
+        if let Some(observing) = &self.observing {
             // What the program has started may outlive it.
-            observer.foresee(false);
+            observing.foresee(false);
         }
         self.want(Wanted::Nothing);
         // What is left of a program that was not observed was reported before it was let go.
         for _ in 0..if was_observing { LAST_LOOKS } else { 0 } {
-            if self.look() == 0 && self.observer.as_ref().is_none_or(|one| one.is_drained()) {
+            let progress = self.look(&mut Budget::new(LOOK.0, LOOK.1));
+            if progress.events == 0 && !progress.more {
                 break;
             }
         }
@@ -347,10 +355,10 @@ impl Supervisor {
         self.watch.finish(&mut self.sinks);
         account.cache = self.collective.as_ref().map(CacheAccount::of);
         account.is_onward = self.sinks.timeline.is_onward();
-        account.lost = self.observer.as_ref().map_or(0, |one| one.lost());
+        account.lost = self.observing.as_ref().map_or(0, Observing::lost);
         account.observed = self.watch.observed() || self.rested || !was_observing;
         account.without_stdio = self.watch.without_stdio();
-        let unseen = self.observer.as_ref().map(|one| one.unobserved());
+        let unseen = self.observing.as_ref().map(Observing::unobserved);
         let unseen = unseen.unwrap_or_default();
         let is_partly_observed = account.lost > 0
             || account.without_stdio
@@ -360,8 +368,8 @@ impl Supervisor {
             self.sinks.look_away();
         }
         if !self.watch.observed() {
-            let observer = self.observer.as_ref();
-            account.hidden = observer.and_then(|observer| observer.why_hidden(exe));
+            let observing = self.observing.as_ref();
+            account.hidden = observing.and_then(|observing| observing.why_hidden(exe));
         }
         if account.observed && account.hidden.is_none() {
             let unseen = unseen.into_iter();
@@ -517,7 +525,7 @@ pub(super) struct Kept<'a> {
 mod tests {
     use super::*;
     use crate::files::Files;
-    use crate::observer::{Event, How, What};
+    use foreread_observe::{Event, How, What, Who};
     use foreread_plan::{Extent, Kind};
     use std::fs;
     use std::time::SystemTime;
@@ -531,18 +539,17 @@ mod tests {
         let mut watch = Watch::new(SystemTime::now(), Vec::new(), files);
         let mut sinks = Sinks::new(None, None);
         let mut tell = |what| {
-            let (pid, tid, start) = (1, 1, 0);
-            let event = Event {
-                pid,
-                tid,
-                start,
-                what,
+            let who = Who {
+                pid: 1,
+                tid: 1,
+                uid: None,
             };
+            let event = Event { who, at: 0, what };
             watch.take(event, &mut sinks);
         };
         tell(What::Open {
             handle: 1,
-            path: path.clone(),
+            file: path.clone().into(),
             took: 0,
             how: How::default(),
         });

@@ -12,13 +12,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use foreread_observe::{Event, How, What, Who};
 use foreread_plan::{
     Access, Advice, Extent, FileId, FileMeta, Kind, Rank, Sequence, ThreadId, ThreadMeta,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::files::Files;
-use super::observer::{Event, How, What};
 use super::touched::{Mapping, Sample, Touched};
 use places::{Found, Places, Target, Use};
 
@@ -158,15 +158,18 @@ impl Watch {
     pub(super) fn take(&mut self, event: Event, sink: &mut impl Sink) {
         self.observed = true;
         let Event {
-            pid,
-            tid,
-            start,
+            who: Who { pid, tid, .. },
+            at: start,
             what,
         } = event;
         match what {
-            What::Begin { ppid, exe, stdio } => {
+            What::Begin {
+                parent,
+                program,
+                stdio,
+            } => {
                 self.without_stdio |= !stdio;
-                let mut exe = exe.to_string_lossy().into_owned();
+                let mut exe = program.path.to_string_lossy().into_owned();
                 if self.processes.len() >= PROCESSES {
                     self.processes.clear();
                     self.named = 0;
@@ -178,7 +181,7 @@ impl Watch {
                 if self.programs.len() < PROGRAMS && self.programs.insert(exe.clone()) {
                     self.touched.expects_news();
                 }
-                self.processes.insert(pid, (ppid, exe));
+                self.processes.insert(pid, (parent, exe));
                 let thread = self.thread(pid, tid, sink);
                 if self.samples {
                     self.touched.begins(pid, thread);
@@ -186,15 +189,15 @@ impl Watch {
             }
             What::Open {
                 handle,
-                path,
+                file,
                 took,
                 how,
             } => {
                 let at = (pid, tid, start, took);
                 if how.directory {
-                    return self.name(path, Kind::Open, Use::Followed, at, sink);
+                    return self.name(file.path, Kind::Open, Use::Followed, at, sink);
                 }
-                let Found { link, target } = self.places.find(path, &Use::Opened, sink);
+                let Found { link, target } = self.places.find(file.path, &Use::Opened, sink);
                 if let Some(link) = link {
                     self.used(link, Kind::Stat, at, sink);
                 }
@@ -284,10 +287,12 @@ impl Watch {
                 self.touch(&touched, sink);
             }
             What::Rank(rank) => self.rank = Some(rank),
-            What::Exit => {
+            What::Exit | What::Ended => {
                 self.touched.exit(pid);
                 self.processes.remove(&pid);
             }
+            // Observers of the machine alone report these.
+            What::Forked { .. } | What::Fetched { .. } | What::Waits => {}
         }
     }
 

@@ -15,11 +15,11 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use foreread_observe::{Event, How, What, Who};
 use foreread_plan::{Extent, Kind, PAGE};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::{self, NO_FOLLOW};
-use crate::{Event, What};
 
 /// The record, as `module/bpf/record.h` defines it.
 #[allow(
@@ -151,7 +151,7 @@ impl Decoder {
                 let exe = named_in(bytes).map(|(path, ..)| path);
                 self.begins(&record, exe.unwrap_or_default());
             }
-            WHAT_EXIT => self.push(&record, What::Exit),
+            WHAT_EXIT => self.push(&record, What::Ended),
             _ => {}
         }
     }
@@ -167,27 +167,21 @@ impl Decoder {
         events.make_contiguous().sort_by_key(|(start, _)| *start);
         let count = events.len();
         for (_, event) in events.drain(..) {
-            let Event {
-                pid, tid, start, ..
-            } = event;
+            let Event { who, at, .. } = event;
+            let pid = who.pid;
             match &event.what {
-                What::Begin { exe, .. } => {
-                    self.programs.insert(pid, exe.clone());
+                What::Begin { program, .. } => {
+                    self.programs.insert(pid, program.path.clone());
                 }
-                What::Exit => {
+                What::Ended => {
                     self.programs.remove(&pid);
                 }
                 _ if self.programs.contains_key(&pid) => {}
                 _ => {
                     let exe = program(pid);
                     self.programs.insert(pid, exe.clone());
-                    let what = What::Begin { ppid: 0, exe };
-                    each(Event {
-                        pid,
-                        tid,
-                        start,
-                        what,
-                    });
+                    let what = begin(0, exe);
+                    each(Event { who, at, what });
                 }
             }
             if let What::Read { handle, .. } | What::Touched { handle, .. } = event.what
@@ -197,18 +191,14 @@ impl Decoder {
                 file.is_told = true;
                 let what = What::Open {
                     handle,
-                    path: path.clone(),
+                    file: path.clone().into(),
                     took: 0,
-                    directory: false,
-                    writes: false,
-                    truncates: false,
+                    how: How {
+                        found: true,
+                        ..How::default()
+                    },
                 };
-                each(Event {
-                    pid,
-                    tid,
-                    start,
-                    what,
-                });
+                each(Event { who, at, what });
             }
             if let What::Open { handle, .. } = event.what
                 && let Some(file) = self.files.get_mut(&handle)
@@ -223,9 +213,12 @@ impl Decoder {
 
     fn push(&mut self, record: &record::record, what: What) {
         let event = Event {
-            pid: record.pid,
-            tid: record.tid,
-            start: record.start,
+            who: Who {
+                pid: record.pid,
+                tid: record.tid,
+                uid: None,
+            },
+            at: record.start,
             what,
         };
         self.events.push_back((record.start, event));
@@ -234,11 +227,7 @@ impl Decoder {
     fn begins(&mut self, record: &record::record, exe: PathBuf) {
         // Its children may begin before it is handed out.
         self.programs.insert(record.pid, exe.clone());
-        let what = What::Begin {
-            ppid: record.handle,
-            exe,
-        };
-        self.push(record, what);
+        self.push(record, begin(record.handle, exe));
     }
 
     fn met(&mut self, handle: u32, bytes: &[u8]) {
@@ -282,11 +271,14 @@ impl Decoder {
         let how = how as i32;
         let what = What::Open {
             handle: record.handle,
-            path,
+            file: path.into(),
             took: record.took,
-            directory,
-            writes: how & libc::O_ACCMODE != libc::O_RDONLY,
-            truncates: how & libc::O_TRUNC != 0,
+            how: How {
+                directory,
+                writes: how & libc::O_ACCMODE != libc::O_RDONLY,
+                truncates: how & libc::O_TRUNC != 0,
+                found: false,
+            },
         };
         self.push(record, what);
         Some(())
@@ -303,6 +295,7 @@ impl Decoder {
             kind: if is_list { Kind::List } else { Kind::Stat },
             took: record.took,
             follows: is_list || how & NO_FOLLOW == 0,
+            inode: None,
         };
         self.push(record, what);
         Some(())
@@ -323,6 +316,7 @@ impl Decoder {
             kind: calls::kind_of(&self.rows, record.call),
             extent,
             took: record.took,
+            more: 0,
         };
         self.push(record, what);
     }
@@ -354,6 +348,15 @@ impl Decoder {
             self.push(record, touched(run, 0));
         }
         Some(())
+    }
+}
+
+/// A process begins. Reads of a stream of the C library are seen as the reads that the stream makes.
+fn begin(parent: u32, exe: PathBuf) -> What {
+    What::Begin {
+        parent,
+        program: exe.into(),
+        stdio: true,
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::Event;
+use foreread_observe::{Budget, Event, Observer, Progress, Wanted};
+
 use crate::abi::{OBSERVE, RING};
 use crate::calls;
 use crate::decide::Seen;
@@ -37,11 +38,14 @@ pub struct Observation {
     decoder: Decoder,
     seen: Seen,
     parent: u32,
+    /// What events' times count from, in ns of `CLOCK_MONOTONIC`.
+    origin: u64,
+    wanted: Wanted,
     module: Module,
 }
 
 impl Observation {
-    pub(crate) fn begin(parent: u32, ring: u32) -> Result<Self, String> {
+    pub(crate) fn begin(parent: u32, ring: u32, origin: u64) -> Result<Self, String> {
         let all = Seen {
             faults: true,
             uring: true,
@@ -61,7 +65,7 @@ impl Observation {
         ];
         let mut refused = String::new();
         for seen in tries {
-            match Self::load(parent, ring, seen) {
+            match Self::load(parent, ring, origin, seen) {
                 Ok(observation) => return Ok(observation),
                 Err(why) => refused = why,
             }
@@ -69,7 +73,7 @@ impl Observation {
         Err(refused)
     }
 
-    fn load(parent: u32, size: u32, seen: Seen) -> Result<Self, String> {
+    fn load(parent: u32, size: u32, origin: u64, seen: Seen) -> Result<Self, String> {
         let groups = [(FAULTS, seen.faults), (URING, seen.uring)];
         let skipped = groups.iter().filter(|(_, is_seen)| !is_seen);
         let skipped: Vec<&str> = skipped
@@ -85,6 +89,8 @@ impl Observation {
             decoder: Decoder::default(),
             seen,
             parent,
+            origin,
+            wanted: Wanted::Nothing,
             module,
         };
         if !observation.follow_as(parent, FOLLOWED_PARENT) {
@@ -111,34 +117,54 @@ impl Observation {
         self.module.update("processes", pid, &how.to_ne_bytes())
     }
 
-    /// Whether events are wanted.
-    pub fn want(&mut self, wanted: bool) {
-        let wanted = u32::from(wanted).to_ne_bytes();
-        self.module.update(".data.wanted", 0, &wanted);
-    }
-
-    /// Hand out what has been reported, in order of start; how many events that were.
-    pub fn poll(&mut self, each: &mut dyn FnMut(Event)) -> usize {
-        let Self {
-            module, decoder, ..
-        } = self;
-        module.poll(RING, |bytes| {
-            decoder.take(bytes);
-            true
-        });
-        let program = |pid| fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let program: &dyn Fn(u32) -> PathBuf = &program;
-        decoder.drain(program, each)
-    }
-
-    /// How many events each probe has lost, of those that have.
-    pub fn lost(&self) -> Vec<(&'static str, u64)> {
-        self.module.lost(&PROBE_NAMES)
-    }
-
     /// Files that are not seen, because the supervisor could not find them: under another root directory, or in other mounts.
     pub fn elsewhere(&self) -> u64 {
         self.decoder.elsewhere()
+    }
+}
+
+impl Observer for Observation {
+    fn name(&self) -> &'static str {
+        "ebpf"
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+        let wanted = u32::from(wanted != Wanted::Nothing).to_ne_bytes();
+        self.module.update(".data.wanted", 0, &wanted);
+    }
+
+    fn wanted(&self) -> Wanted {
+        self.wanted
+    }
+
+    fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
+        let Self {
+            module,
+            decoder,
+            origin,
+            ..
+        } = self;
+        if !budget.is_spent() {
+            module.poll(RING, |bytes| {
+                decoder.take(bytes);
+                budget.spend()
+            });
+        }
+        let program = |pid| fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let program: &dyn Fn(u32) -> PathBuf = &program;
+        let events = decoder.drain(program, &mut |mut event| {
+            event.at = event.at.saturating_sub(*origin);
+            out(event);
+        });
+        Progress {
+            events,
+            more: budget.is_spent(),
+        }
+    }
+
+    fn lost(&self) -> Vec<(&'static str, u64)> {
+        self.module.lost(&PROBE_NAMES)
     }
 }
 

@@ -17,7 +17,7 @@
 //!
 //! That library is built where there is clang, and by itself: nothing else is compiled anew for it. Without it [`observe`] says so.
 //!
-//! Data flow: the kernel's side → ring → `decode` → [`Event`].
+//! Data flow: the kernel's side → ring → `decode` → [`foreread_observe::Event`].
 
 mod abi;
 mod calls;
@@ -28,96 +28,20 @@ mod kernel;
 mod module;
 pub mod system;
 
-use std::path::PathBuf;
-
-use foreread_plan::{Extent, Kind};
-
 pub use kernel::Observation;
 
 /// How much memory the kernel has for events that are not taken yet, in bytes: at a million events of 48 bytes a second, the
 /// events of 170 ms, where the supervisor takes them each 4 ms.
 pub const RING: u32 = 8 << 20;
 
-/// What a process did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// When it began, in ns of `CLOCK_MONOTONIC`.
-    pub start: u64,
-    /// What.
-    pub what: What,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A process begins to be observed, or has become another program; comes before anything else of it.
-    Begin {
-        /// Parent process.
-        ppid: u32,
-        /// Absolute path of the program; empty where it is not known.
-        exe: PathBuf,
-    },
-    /// A file was opened, or is used for the first time; comes before its reads.
-    Open {
-        /// A number for the file, no other file's; 0 for a directory.
-        handle: u32,
-        /// Absolute path, as it was given.
-        path: PathBuf,
-        /// How long the call took, in ns.
-        took: u64,
-        /// Whether it is a directory.
-        directory: bool,
-        /// Whether it is opened to be written to.
-        writes: bool,
-        /// Whether it was emptied.
-        truncates: bool,
-    },
-    /// The inode of a name was looked at, or the entries of a directory were read.
-    Named {
-        /// Absolute path, as it was given.
-        path: PathBuf,
-        /// Which of the two.
-        kind: Kind,
-        /// How long the call took, in ns.
-        took: u64,
-        /// Whether a symbolic link at the path itself was followed.
-        follows: bool,
-    },
-    /// A file was read.
-    Read {
-        /// The file.
-        handle: u32,
-        /// By which call.
-        kind: Kind,
-        /// What the call returned.
-        extent: Extent,
-        /// How long it took, in ns.
-        took: u64,
-    },
-    /// Pages of a mapped file were touched, in this order.
-    Touched {
-        /// The file.
-        handle: u32,
-        /// The pages.
-        extent: Extent,
-        /// How long the thread waited for them, in ns.
-        took: u64,
-    },
-    /// The process has ended.
-    Exit,
-}
-
 /// Begin to observe what is started by the process `parent`. `ring` is the memory for events, in bytes, a power of two: [`RING`].
+/// Events' times count from `origin`, in ns of `CLOCK_MONOTONIC`.
 ///
 /// # Errors
 /// In one sentence, why this host does not allow it.
-pub fn observe(parent: u32, ring: u32) -> Result<Observation, String> {
+pub fn observe(parent: u32, ring: u32, origin: u64) -> Result<Observation, String> {
     decide::allowed(&facts::Facts::of_host()).map_err(|refused| refused.to_string())?;
-    Observation::begin(parent, ring)
+    Observation::begin(parent, ring, origin)
 }
 
 /// See whether this host allows it, by trying. In words, what would be seen.
@@ -125,5 +49,5 @@ pub fn observe(parent: u32, ring: u32) -> Result<Observation, String> {
 /// # Errors
 /// In one sentence, why not.
 pub fn probe() -> Result<String, String> {
-    observe(std::process::id(), 1 << 12).map(|observation| observation.seen().words())
+    observe(std::process::id(), 1 << 12, 0).map(|observation| observation.seen().words())
 }

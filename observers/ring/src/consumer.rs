@@ -229,9 +229,10 @@ impl Ring {
     }
 
     /// Hands out what has been reported, ordered by start, and tells the programs that
-    /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them.
+    /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them. Once `each`
+    /// returns false, the rest is left for the next poll.
     /// Returns how many events were handed out, each access by itself.
-    pub fn poll(&mut self, each: &mut impl FnMut(RawEvent)) -> usize {
+    pub fn poll(&mut self, each: &mut impl FnMut(RawEvent) -> bool) -> usize {
         let area = self.area.get();
         let shared = &area.shared;
         shared.header.heartbeat.0.fetch_add(1, Ordering::Relaxed);

@@ -80,14 +80,14 @@ impl Lanes {
         })
     }
 
-    /// Hands out what began before `cutoff`, in ticks, as [`Ring::poll`](crate::Ring::poll) does.
+    /// Hands out what began before `cutoff`, in ticks, until `each` returns false, as [`Ring::poll`](crate::Ring::poll) does.
     #[inline]
     pub(crate) fn poll(
         &mut self,
         area: &Whole,
         cutoff: u64,
         calibration: &Calibration,
-        each: &mut impl FnMut(RawEvent),
+        each: &mut impl FnMut(RawEvent) -> bool,
     ) -> usize {
         let shared = &area.shared;
         let mut buffer = [0; EXTRA_MAX * 32];
@@ -111,7 +111,9 @@ impl Lanes {
                     Ok(what) => {
                         let (more, last) = lane.go_on(slots, start..until);
                         count += 1 + usize::from(more);
-                        each(lane.event(calibration, start..last, what, more));
+                        if !each(lane.event(calibration, start..last, what, more)) {
+                            break 'rings;
+                        }
                         start = last;
                     }
                     Err(Malformed) => shared.add_lost(1),

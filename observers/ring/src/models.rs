@@ -106,7 +106,10 @@ impl Consumer {
 
     fn poll(&mut self) {
         let seen = &mut self.seen;
-        let mut each = |event: RawEvent| seen.extend(event.singly().map(|event| event.what));
+        let mut each = |event: RawEvent| {
+            seen.extend(event.singly().map(|event| event.what));
+            true
+        };
         self.lanes
             .poll(&self.area, CUTOFF, &self.calibration, &mut each);
     }

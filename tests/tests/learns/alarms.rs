@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use foreread_ebpf::system::{Event, observe};
+use foreread_ebpf::system::observe;
+use foreread_observe::{Budget, Event, Observer, What};
 use foreread_tests::{Lab, eventually, text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -34,13 +35,17 @@ pub(super) fn of_waits() {
     let mut alarms = Vec::new();
     let output = lab.plain(&["sh", "-c", "cat cold-*"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    eventually("the alarm is given", || is_readable(system.alarm_fd()));
+    eventually("the alarm is given", || {
+        system.alarm_fd().is_some_and(is_readable)
+    });
     let mut fetched = 0;
-    while system.poll(&mut |event| match event {
-        Event::Waits { at } => alarms.push(at),
-        Event::Fetched { .. } => fetched += 1,
+    let mut see = |event: Event| match event.what {
+        What::Waits => alarms.push(event.at),
+        What::Fetched { .. } => fetched += 1,
         _ => {}
-    }) {}
+    };
+    let time = Duration::from_secs(60);
+    while system.poll(&mut Budget::new(4096, time), &mut see).more {}
     assert!(!alarms.is_empty());
     assert!(fetched >= files.len(), "{fetched}");
     // Two processors may give one too many each time.

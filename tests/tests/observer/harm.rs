@@ -97,7 +97,7 @@ pub fn hold() -> ! {
     ring.set_mode(Mode::Record);
     println!("{}", ring.env_value());
     loop {
-        ring.poll(&mut |_| {});
+        ring.poll(&mut |_| true);
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -228,7 +228,10 @@ fn killed() {
         let before = events;
         let began = Instant::now();
         while events < before + 100 {
-            ring.poll(&mut |_| events += 1);
+            ring.poll(&mut |_| {
+                events += 1;
+                true
+            });
             assert!(
                 began.elapsed() < Duration::from_secs(20),
                 "nothing reported"
@@ -237,7 +240,7 @@ fn killed() {
         child.kill().expect("the child");
         child.wait().expect("the child");
     }
-    ring.poll(&mut |_| ());
+    ring.poll(&mut |_| true);
     assert!(ring.drained());
 }
 

@@ -232,7 +232,10 @@ pub fn observe_by(
             output
         });
         while !done.load(Ordering::Acquire) {
-            ring.poll(&mut |event| events.extend(event.singly()));
+            ring.poll(&mut |event| {
+                events.extend(event.singly());
+                true
+            });
             ring.waiting(|| std::thread::sleep(Duration::from_millis(1)));
             assert!(began.elapsed() < PATIENCE, "{command:?} hangs");
         }
@@ -241,7 +244,10 @@ pub fn observe_by(
             .expect("the waiting thread")
             .expect("the program's output")
     });
-    ring.poll(&mut |event| events.extend(event.singly()));
+    ring.poll(&mut |event| {
+        events.extend(event.singly());
+        true
+    });
     let lost = ring.lost();
     let tells_switches = ring.shared().tells_switches();
     let mut files = HashMap::new();

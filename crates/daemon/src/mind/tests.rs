@@ -1,4 +1,8 @@
+use std::path::PathBuf;
+
 use super::*;
+use crate::observer::made::{began, event, opened};
+use foreread_observe::Node;
 use foreread_sources::files::{Epcm, Levels};
 
 fn mind() -> Mind {
@@ -9,11 +13,13 @@ fn mind() -> Mind {
 
 fn file(number: u64) -> File {
     File {
-        path: Arc::new(format!("/files/{number}").into()),
-        device: 1,
-        inode: number,
-        generation: 0,
-        size: 10_000,
+        path: PathBuf::from(format!("/files/{number}")),
+        node: Some(Node {
+            device: 1,
+            inode: number,
+            generation: 0,
+            size: 10_000,
+        }),
     }
 }
 
@@ -70,42 +76,22 @@ fn run(mind: &mut Mind, pid: u32, files: std::ops::Range<u64>, at: &mut u64) {
     };
     tell(
         mind,
-        Happened::Forked {
-            pid,
-            parent: 1,
-            at: *at,
-        },
+        event((pid, 0), *at, What::Forked { parent: 1 }),
         &mut out,
     );
     let program = File {
-        path: Arc::new("/bin/program".into()),
+        path: "/bin/program".into(),
         ..file(9999)
     };
     let (parent, uid) = (1, 1000);
-    let started = Happened::Started {
-        pid,
-        parent,
-        uid,
-        program,
-        at: *at,
-    };
+    let started = event((pid, uid), *at, began(parent, program));
     tell(mind, started, &mut out);
     for number in files {
         *at += 1_000_000;
-        let (file, writes, at) = (file(number), false, *at);
-        tell(
-            mind,
-            Happened::Opened {
-                pid,
-                uid,
-                file,
-                writes,
-                at,
-            },
-            &mut out,
-        );
+        let opened = opened(file(number));
+        tell(mind, event((pid, uid), *at, opened), &mut out);
     }
-    tell(mind, Happened::Ended { pid, at: *at }, &mut out);
+    tell(mind, event((pid, 0), *at, What::Ended), &mut out);
 }
 
 #[test]
@@ -135,20 +121,14 @@ fn what_is_predicted_for_a_sequence_that_ends_is_given_up() {
     for number in 0..20 {
         run(&mut mind, 100 + number, 1..31, &mut at);
     }
-    let (pid, parent, uid, writes) = (7, 1, 1000, false);
+    let (pid, parent, uid) = (7, 1, 1000);
     let mut out = Vec::new();
     for happened in [
-        Happened::Forked { pid, parent, at },
-        Happened::Opened {
-            pid,
-            uid,
-            file: file(1),
-            writes,
-            at,
-        },
+        event((pid, 0), at, What::Forked { parent }),
+        event((pid, uid), at, opened(file(1))),
         // The sequence is its parent's, too.
-        Happened::Ended { pid, at },
-        Happened::Ended { pid: parent, at },
+        event((pid, 0), at, What::Ended),
+        event((parent, 0), at, What::Ended),
     ] {
         mind.happened(happened, Means::All, &mut out);
     }
@@ -171,27 +151,20 @@ fn what_is_predicted_for_a_sequence_that_ends_is_given_up() {
 #[test]
 fn a_large_file_that_is_opened_while_programs_wait_is_wanted_for_what_it_is_read_for() {
     let mut mind = mind();
-    let opened = |mind: &mut Mind, size, at| {
+    let open = |mind: &mut Mind, size, at| {
         let mut out = Vec::new();
-        let file = File { size, ..file(size) };
-        let (pid, uid, writes) = (7, 1000, false);
-        let opened = Happened::Opened {
-            pid,
-            uid,
-            file,
-            writes,
-            at,
-        };
-        mind.happened(opened, Means::All, &mut out);
+        let mut file = file(size);
+        file.node.iter_mut().for_each(|node| node.size = size);
+        mind.happened(event((7, 1000), at, opened(file)), Means::All, &mut out);
         out
     };
     let is_wanted = |out: &[Outcome]| matches!(out[0], Outcome::Wanted(_));
     mind.waits(1);
-    assert!(is_wanted(&opened(&mut mind, 40 << 20, 2)));
-    assert!(!is_wanted(&opened(&mut mind, 10_000, 3)), "one read");
+    assert!(is_wanted(&open(&mut mind, 40 << 20, 2)));
+    assert!(!is_wanted(&open(&mut mind, 10_000, 3)), "one read");
     let later = 2 + 2 * COLD;
     assert!(
-        !is_wanted(&opened(&mut mind, 40 << 20, later)),
+        !is_wanted(&open(&mut mind, 40 << 20, later)),
         "nobody waits"
     );
 }
@@ -202,7 +175,7 @@ fn whoever_waits_for_a_device_is_no_event_and_has_the_daemon_hurry() {
     let at = 5 * COLD;
     assert!(!mind.is_cold(at));
     let mut out = Vec::new();
-    mind.happened(Happened::Waits { at }, Means::None, &mut out);
+    mind.happened(event((0, 0), at, What::Waits), Means::None, &mut out);
     assert!(mind.is_cold(at + 1) && !mind.is_cold(at + COLD));
     assert_eq!((mind.events, mind.ignored, out.len()), (0, 0, 0));
 }
@@ -224,13 +197,7 @@ fn without_means_events_are_let_go_and_counted() {
     let mut mind = mind();
     let mut out = Vec::new();
     for number in 0..100 {
-        let opened = Happened::Opened {
-            pid: 7,
-            uid: 0,
-            file: file(number),
-            writes: false,
-            at: 0,
-        };
+        let opened = event((7, 0), 0, opened(file(number)));
         mind.happened(opened, Means::None, &mut out);
     }
     assert_eq!((mind.symbols.len(), mind.ignored), (0, 100));

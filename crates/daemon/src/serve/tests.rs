@@ -1,4 +1,4 @@
-//! The whole loop with a watch and a backend that are made up: events in, what was asked for out.
+//! The whole loop with an observer and a backend that are made up: events in, what was asked for out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -9,34 +9,32 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use foreread_backend::{
-    Answer as Looked, Backend, DeviceFacts, Event, Outcome, Question, Standing,
+    Answer as Looked, Backend, DeviceFacts, Event as OfBackend, Outcome, Question, Standing,
 };
+use foreread_observe::{File, Node, Progress, What};
 use foreread_plan::{FileId, FileMeta, Kind, Request};
 
 use super::*;
 use crate::accounts::Accounts;
-use crate::{Desk, File, Happened, desk};
+use crate::observer::made::{began, event, opened};
+use crate::{Desk, desk};
 
 /// Long enough for a machine that others use.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-type Events = Arc<Mutex<VecDeque<Happened>>>;
+type Events = Arc<Mutex<VecDeque<Event>>>;
 type Asked = Arc<Mutex<BTreeMap<String, Vec<Range<u64>>>>>;
 
 struct Fake(Events);
 
-impl Watch for Fake {
+impl Observer for Fake {
     fn name(&self) -> &'static str {
         "fake"
     }
 
-    fn wait_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
-        None
-    }
-
-    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+    fn poll(&mut self, _: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         self.0.lock().expect("events").drain(..).for_each(out);
-        false
+        Progress::default()
     }
 
     fn lost(&self) -> Vec<(&'static str, u64)> {
@@ -44,24 +42,20 @@ impl Watch for Fake {
     }
 }
 
-/// A watch whose alarm is given when the other end of the pipe is written to.
+/// An observer whose alarm is given when the other end of the pipe is written to.
 struct Alarmed(std::io::PipeReader);
 
-impl Watch for Alarmed {
+impl Observer for Alarmed {
     fn name(&self) -> &'static str {
         "alarmed"
-    }
-
-    fn wait_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
-        None
     }
 
     fn alarm_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>> {
         Some(self.0.as_fd())
     }
 
-    fn poll(&mut self, _: &mut dyn FnMut(Happened)) -> bool {
-        false
+    fn poll(&mut self, _: &mut Budget, _: &mut dyn FnMut(Event)) -> Progress {
+        Progress::default()
     }
 
     fn lost(&self) -> Vec<(&'static str, u64)> {
@@ -84,7 +78,7 @@ fn a_process_that_is_about_to_wait_for_a_device_ends_the_rest() {
 /// Has all at once, and remembers what was asked for.
 struct Instantly {
     files: BTreeMap<FileId, FileMeta>,
-    events: Vec<Event>,
+    events: Vec<OfBackend>,
     asked: Asked,
 }
 
@@ -112,21 +106,21 @@ impl Backend for Instantly {
         let mut asked = self.asked.lock().expect("what was asked");
         asked.entry(name).or_default().push(pages.clone());
         let (fetched, complete) = (true, true);
-        self.events.push(Event::Issued { id, file, pages });
-        self.events.push(Event::Done {
+        self.events.push(OfBackend::Issued { id, file, pages });
+        self.events.push(OfBackend::Done {
             id,
             fetched,
             complete,
         });
     }
 
-    fn poll(&mut self, events: &mut Vec<Event>) {
+    fn poll(&mut self, events: &mut Vec<OfBackend>) {
         events.append(&mut self.events);
     }
 
     fn look(&mut self, names: &[(FileId, Kind)]) {
         let outcome = Outcome::Fetched;
-        let looked = |&(file, kind): &(FileId, Kind)| Event::Looked {
+        let looked = |&(file, kind): &(FileId, Kind)| OfBackend::Looked {
             file,
             kind,
             outcome,
@@ -145,7 +139,7 @@ impl Backend for Instantly {
             parts: question.parts.iter().map(standing).collect(),
         };
         let ticket = question.ticket;
-        self.events.push(Event::Answered { ticket, answer });
+        self.events.push(OfBackend::Answered { ticket, answer });
     }
 
     fn discard(&mut self, _: FileId, _: Range<u64>) {}
@@ -211,7 +205,7 @@ impl Lab {
     }
 
     /// Has these happen, and waits until the daemon has seen them and the engine has had its time.
-    fn tell(&mut self, happened: impl IntoIterator<Item = Happened>) {
+    fn tell(&mut self, happened: impl IntoIterator<Item = Event>) {
         for one in happened {
             self.told += 1;
             self.events.lock().expect("events").push_back(one);
@@ -237,29 +231,14 @@ impl Lab {
         let (parent, uid) = (1, 1000);
         let program = file("/bin", 9999);
         self.tell([
-            Happened::Forked { pid, parent, at },
-            Happened::Started {
-                pid,
-                parent,
-                uid,
-                program,
-                at,
-            },
+            event((pid, 0), at, What::Forked { parent }),
+            event((pid, uid), at, began(parent, program)),
         ]);
         for number in files {
-            let (file, writes, at) = (file(folder, number), false, clock::now());
-            self.tell([Happened::Opened {
-                pid,
-                uid,
-                file,
-                writes,
-                at,
-            }]);
+            let opened = opened(file(folder, number));
+            self.tell([event((pid, uid), clock::now(), opened)]);
         }
-        self.tell([Happened::Ended {
-            pid,
-            at: clock::now(),
-        }]);
+        self.tell([event((pid, 0), clock::now(), What::Ended)]);
     }
 
     fn asked(&self) -> BTreeMap<String, Vec<Range<u64>>> {
@@ -290,11 +269,13 @@ impl Lab {
 
 fn file(folder: &str, number: u64) -> File {
     File {
-        path: Arc::new(format!("{folder}/{number}").into()),
-        device: if folder == "/proc" { 2 } else { 1 },
-        inode: number + 1,
-        generation: 0,
-        size: if folder == "/large" { 1 << 17 } else { 10_000 },
+        path: format!("{folder}/{number}").into(),
+        node: Some(Node {
+            device: if folder == "/proc" { 2 } else { 1 },
+            inode: number + 1,
+            generation: 0,
+            size: if folder == "/large" { 1 << 17 } else { 10_000 },
+        }),
     }
 }
 
@@ -574,12 +555,9 @@ fn floods_of_names_leave_memory_bounded() {
     let mut lab = Lab::new("");
     for chunk in 0..20_u64 {
         let at = clock::now();
-        let opened = |number: u64| Happened::Opened {
-            pid: 100 + (number % 7) as u32,
-            uid: 1000,
-            file: file("/flood", number),
-            writes: false,
-            at,
+        let opened = |number: u64| {
+            let who = (100 + (number % 7) as u32, 1000);
+            event(who, at, opened(file("/flood", number)))
         };
         lab.tell((chunk * 5000..(chunk + 1) * 5000).map(opened));
     }

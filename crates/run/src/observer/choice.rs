@@ -5,10 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use foreread_ebpf::Observation;
+use foreread_observe::{Budget, Event, Observer, Progress};
 use foreread_plan::Summary;
 use foreread_ring::Ring;
 
-use super::{Ebpf, Observer, Preload, why_hidden};
+use super::ebpf;
+use super::ring::Preload;
+use super::unobserved::of_program as why_hidden;
 
 /// Which observer is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub(crate) enum Observing {
     /// The preload library, and what it is to be put into the program with: these libraries.
     Library(Preload, Vec<PathBuf>),
     /// The kernel.
-    Kernel(Ebpf),
+    Kernel(Observation),
 }
 
 impl Observing {
@@ -68,12 +72,12 @@ impl Observing {
             Choice::Auto => None,
         };
         if let Some(why) = hidden {
-            match Ebpf::new(front, elapsed) {
+            match ebpf::observe(front, elapsed) {
                 Ok(kernel) => {
                     if let Some(why) = why {
                         remark(format!("observed by eBPF: {why}"));
                     }
-                    if let Some(missing) = kernel.misses() {
+                    if let Some(missing) = kernel.seen().missing() {
                         remark(format!("eBPF does not see here: {missing}"));
                     }
                     return Some(Self::Kernel(kernel));
@@ -91,19 +95,73 @@ impl Observing {
         Some(Self::Library(Preload::new(ring), paths))
     }
 
-    /// What it is to the supervisor.
-    pub(crate) fn observer(&mut self) -> &mut dyn Observer {
+    /// What reports the events.
+    pub(crate) fn observer(&self) -> &dyn Observer {
         match self {
-            Self::Library(preload, _) => preload,
+            Self::Library(preload, _) => &preload.reports,
             Self::Kernel(kernel) => kernel,
         }
     }
 
-    /// The same, and the libraries in the program.
-    pub(crate) fn parts(self) -> (Box<dyn Observer>, Vec<PathBuf>) {
+    /// The same.
+    pub(crate) fn observer_mut(&mut self) -> &mut dyn Observer {
         match self {
-            Self::Library(preload, paths) => (Box::new(preload), paths),
-            Self::Kernel(kernel) => (Box::new(kernel), Vec::new()),
+            Self::Library(preload, _) => &mut preload.reports,
+            Self::Kernel(kernel) => kernel,
+        }
+    }
+
+    /// Hands out what has been reported, in order of start, within the budget.
+    pub(crate) fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
+        match self {
+            Self::Library(preload, _) => preload.poll(budget, out),
+            Self::Kernel(kernel) => kernel.poll(budget, out),
+        }
+    }
+
+    /// Says whether what the program reads next is foreseen. Where the kernel was advised not to read ahead, it is to do so
+    /// by itself again once nobody else does.
+    pub(crate) fn foresee(&self, foreseen: bool) {
+        if let Self::Library(preload, _) = self {
+            preload.reports.ring().give_up(!foreseen);
+        }
+    }
+
+    /// Waits by `wait`, which does nothing else: a chance to see how this kernel treats a thread that sleeps.
+    pub(crate) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Library(preload, _) => preload.reports.ring().waiting(wait),
+            Self::Kernel(_) => wait(),
+        }
+    }
+
+    /// Whether touches of mapped pages are reported as they happen. Else they are sampled from outside.
+    pub(crate) fn sees_touches(&self) -> bool {
+        match self {
+            Self::Library(..) => false,
+            Self::Kernel(kernel) => kernel.seen().faults,
+        }
+    }
+
+    /// Events that were dropped so far.
+    pub(crate) fn lost(&self) -> u64 {
+        let lost = self.observer().lost();
+        lost.into_iter().map(|(_, count)| count).sum()
+    }
+
+    /// Sentences on the processes that are not observed, or not in full.
+    pub(crate) fn unobserved(&self) -> Vec<String> {
+        match self {
+            Self::Library(preload, _) => preload.unobserved(),
+            Self::Kernel(kernel) => ebpf::unobserved(kernel),
+        }
+    }
+
+    /// Why the program at this path is not seen, after "it is"; `None` if nothing is known to stand in the way.
+    pub(crate) fn why_hidden(&self, exe: &Path) -> Option<&'static str> {
+        match self {
+            Self::Library(..) => why_hidden(exe),
+            Self::Kernel(_) => None,
         }
     }
 

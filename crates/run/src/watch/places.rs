@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use foreread_observe::Inode;
 use foreread_plan::{Advice, FileId, FileMeta};
 use foreread_sys::way::{self, Links};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,7 +22,6 @@ use rustix::io::Errno;
 
 use super::Sink;
 use crate::files::Files;
-use crate::observer::Inode;
 
 /// Paths remembered at a time; beyond it the tables start afresh.
 const REMEMBERED: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::places::PATHS;
 use super::*;
-use crate::observer::Inode;
+use foreread_observe::Inode;
 use foreread_plan::Advice;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -42,12 +42,12 @@ impl Sink for Counts {
 }
 
 fn event(pid: u32, what: What) -> Event {
-    Event {
+    let who = Who {
         pid,
         tid: pid,
-        start: 0,
-        what,
-    }
+        uid: None,
+    };
+    Event { who, at: 0, what }
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn what_hostile_processes_say_takes_bounded_memory() {
     let long = "x".repeat(4000);
     for pid in 1..200_000 {
         let introduced = What::Begin {
-            ppid: 1,
+            parent: 1,
             stdio: true,
-            exe: format!("/{pid}/{long}").into(),
+            program: PathBuf::from(format!("/{pid}/{long}")).into(),
         };
         watch.take(event(pid, introduced), &mut counts);
     }
@@ -77,7 +77,7 @@ fn what_hostile_processes_say_takes_bounded_memory() {
                 handle: inst,
                 how: How::default(),
                 took: 0,
-                path: home.path().join(dots).join("file"),
+                file: home.path().join(dots).join("file").into(),
             };
             watch.take(event(inst, opened), &mut counts);
         }
@@ -167,7 +167,7 @@ fn what_a_run_has_made_itself_is_looked_at_once() {
             handle,
             how,
             took: 0,
-            path,
+            file: path.into(),
         };
         watch.take(event(1, opened), &mut counts);
     }
@@ -314,7 +314,7 @@ fn a_follower_hears_of_a_file_when_it_is_opened_and_not_when_it_is_named() {
     };
     let open = |name: &str, handle| What::Open {
         handle,
-        path: at(name),
+        file: at(name).into(),
         took: 0,
         how: How::default(),
     };
@@ -383,7 +383,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
     let (stat, list) = (Kind::Stat, Kind::List);
     let open = |path: &str, directory| What::Open {
         handle: 1,
-        path: at(path),
+        file: at(path).into(),
         took: 0,
         how: How {
             directory,
@@ -462,7 +462,7 @@ fn faults_of_mapped_pages_are_handed_on_in_order_and_once() {
     let mut touches = Touches::default();
     let opened = What::Open {
         handle: 7,
-        path: root.join("file"),
+        file: root.join("file").into(),
         took: 0,
         how: How::default(),
     };
@@ -503,9 +503,9 @@ fn of_a_file_that_was_found_mapped_it_is_said_that_what_was_touched_last_is_not_
     let mut doubted = Doubted::default();
     let exe = std::env::current_exe().unwrap();
     let begins = What::Begin {
-        ppid: 1,
+        parent: 1,
         stdio: true,
-        exe: exe.clone(),
+        program: PathBuf::from(exe.clone()).into(),
     };
     watch.take(event(std::process::id(), begins), &mut doubted);
     watch.sample(0, &mut doubted);

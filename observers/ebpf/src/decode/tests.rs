@@ -110,9 +110,11 @@ fn a_process_begins_and_a_file_is_open_before_a_read_of_it_however_they_come() {
         .into_iter()
         .map(|event| event.what)
         .collect();
-    assert!(matches!(&words[0], What::Begin { exe, .. } if exe == Path::new("/bin/x")));
     assert!(
-        matches!(&words[1], What::Open { handle: 1, path, .. } if path == Path::new("/data/file"))
+        matches!(&words[0], What::Begin { program, .. } if program.path == Path::new("/bin/x"))
+    );
+    assert!(
+        matches!(&words[1], What::Open { handle: 1, file, .. } if file.path == Path::new("/data/file"))
     );
     assert!(matches!(words[2], What::Read { handle: 1, .. }));
     assert_eq!(words.len(), 3);
@@ -130,7 +132,7 @@ fn a_file_that_is_met_by_its_opening_is_called_what_it_was_opened_by() {
         .map(|event| event.what)
         .collect();
     assert!(
-        matches!(&words[1], What::Open { handle: 1, path, .. } if path == Path::new("/data/file"))
+        matches!(&words[1], What::Open { handle: 1, file, .. } if file.path == Path::new("/data/file"))
     );
     assert!(matches!(words[2], What::Read { handle: 1, .. }));
     assert_eq!(words.len(), 3, "it is opened once");
@@ -144,10 +146,7 @@ fn events_come_in_order_of_start() {
         read.len = 1;
         decoder.take(&bytes_of(read));
     }
-    let starts: Vec<_> = drained(&mut decoder)
-        .iter()
-        .map(|event| event.start)
-        .collect();
+    let starts: Vec<_> = drained(&mut decoder).iter().map(|event| event.at).collect();
     assert!(starts.is_sorted(), "{starts:?}");
 }
 

@@ -6,11 +6,10 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
+use foreread_observe::{Event, File, How, Node, What, Who};
+use foreread_plan::Extent;
 use rustc_hash::FxHashMap;
-
-use super::{Event, File};
 
 /// The record, as `module/bpf/system.h` defines it.
 #[allow(
@@ -40,8 +39,8 @@ type Key = (u64, u64, u64);
 #[derive(Default)]
 pub(crate) struct Decoder {
     /// The names used last, and those used before there were [`NAMES`] of them.
-    names: FxHashMap<Key, Arc<PathBuf>>,
-    former: FxHashMap<Key, Arc<PathBuf>>,
+    names: FxHashMap<Key, PathBuf>,
+    former: FxHashMap<Key, PathBuf>,
     /// Events whose name was not known.
     pub(crate) nameless: u64,
 }
@@ -51,38 +50,41 @@ impl Decoder {
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Option<Event> {
         let (head, names) = bytes.split_at_checked(HEAD)?;
         let head = Head(head);
-        let (pid, uid, at) = (head.u32(4), head.u32(12), head.u64(16));
-        match u32::from(head.0[0]) {
-            SYSTEM_FORK => Some(Event::Forked {
-                pid,
+        let what = match u32::from(head.0[0]) {
+            SYSTEM_FORK => What::Forked {
                 parent: head.u32(8),
-                at,
-            }),
-            SYSTEM_EXIT => Some(Event::Ended { pid, at }),
-            SYSTEM_EXEC => Some(Event::Started {
-                pid,
+            },
+            SYSTEM_EXIT => What::Ended,
+            SYSTEM_EXEC => What::Begin {
                 parent: head.u32(8),
-                uid,
                 program: self.file(&head, names)?,
-                at,
-            }),
-            SYSTEM_OPEN => Some(Event::Opened {
-                pid,
-                uid,
+                stdio: true,
+            },
+            SYSTEM_OPEN => What::Open {
+                handle: 0,
                 file: self.file(&head, names)?,
-                writes: u32::from(head.0[1]) & SYSTEM_WRITES != 0,
-                at,
-            }),
-            SYSTEM_FETCH => Some(Event::Fetched {
-                pid,
+                took: 0,
+                how: How {
+                    writes: u32::from(head.0[1]) & SYSTEM_WRITES != 0,
+                    ..How::default()
+                },
+            },
+            SYSTEM_FETCH => What::Fetched {
                 device: device(head.u64(24)),
                 inode: head.u64(32),
-                offset: head.u64(56),
-                len: head.u64(64),
-                at,
-            }),
-            _ => None,
-        }
+                extent: Extent::new(head.u64(56), head.u64(64)),
+            },
+            _ => return None,
+        };
+        Some(Event {
+            who: Who {
+                pid: head.u32(4),
+                tid: 0,
+                uid: Some(head.u32(12)),
+            },
+            at: head.u64(16),
+            what,
+        })
     }
 
     fn file(&mut self, head: &Head<'_>, names: &[u8]) -> Option<File> {
@@ -93,26 +95,28 @@ impl Decoder {
         };
         Some(File {
             path,
-            device: device(key.0),
-            inode: key.1,
-            generation: head.u32(72),
-            size: head.u64(48),
+            node: Some(Node {
+                device: device(key.0),
+                inode: key.1,
+                generation: head.u32(72),
+                size: head.u64(48),
+            }),
         })
     }
 
     /// The path that was sent with this key, now or before.
-    fn name(&mut self, key: Key, names: &[u8]) -> Option<Arc<PathBuf>> {
+    fn name(&mut self, key: Key, names: &[u8]) -> Option<PathBuf> {
         let path = match names {
             [] => match self.names.get(&key) {
-                Some(path) => return Some(Arc::clone(path)),
+                Some(path) => return Some(path.clone()),
                 None => self.former.remove(&key)?,
             },
-            names => Arc::new(path(names)),
+            names => path(names),
         };
         if self.names.len() >= NAMES {
             self.former = std::mem::take(&mut self.names);
         }
-        self.names.insert(key, Arc::clone(&path));
+        self.names.insert(key, path.clone());
         Some(path)
     }
 }
@@ -193,12 +197,18 @@ mod tests {
         assert_eq!(decoder.take(&event(SYSTEM_OPEN, 5, &[])), None);
         assert_eq!(decoder.nameless, 1);
         for names in [&["c", "b a"][..], &[]] {
-            let Some(Event::Opened { pid, file, .. }) = decoder.take(&event(SYSTEM_OPEN, 5, names))
+            let taken = decoder.take(&event(SYSTEM_OPEN, 5, names));
+            let Some(Event {
+                who,
+                what: What::Open { file, .. },
+                ..
+            }) = taken
             else {
                 panic!("an open");
             };
-            assert_eq!((pid, file.path.as_path()), (7, Path::new("/b a/c")));
-            assert_eq!(file.device, libc::makedev(8, 1));
+            assert_eq!((who.pid, file.path.as_path()), (7, Path::new("/b a/c")));
+            let node = file.node.expect("the kernel has looked");
+            assert_eq!(node.device, libc::makedev(8, 1));
         }
     }
 

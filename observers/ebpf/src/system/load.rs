@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-use super::Event;
+use foreread_observe::{Budget, Event, Observer, Progress, What, Who};
+
 use super::decode::{Decoder, record};
 use crate::abi::{ALARMS, RING, SYSTEM};
 use crate::module::Module;
@@ -11,9 +12,6 @@ use crate::module::Module;
 /// What may lose events, in the order of `enum system_probe`.
 const PROBE_NAMES: [&str; record::SYSTEM_PROBES as usize] =
     ["processes", "opens", "fetches", "floods", "names"];
-
-/// Events that one poll takes: as many as fit into the ring would keep whoever asks waiting.
-const AT_ONCE: usize = 4096;
 
 /// The two ways of seeing opens: where the kernel asks its security modules, and at the end of system calls.
 const FUNCTION: &str = "file_opens";
@@ -84,44 +82,53 @@ impl System {
     pub fn way(&self) -> &'static str {
         self.way
     }
+}
 
-    /// Readable when there are events.
-    pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.module.wait_fd(RING).expect("seen when it was loaded")
+impl Observer for System {
+    fn name(&self) -> &'static str {
+        "ebpf"
     }
 
-    /// Readable when a process is about to wait for a device, from which on [`System::poll`] is worth its while.
-    pub fn alarm_fd(&self) -> BorrowedFd<'_> {
-        self.module
-            .wait_fd(ALARMS)
-            .expect("seen when it was loaded")
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.module.wait_fd(RING)
     }
 
-    /// Hand out some of what has been reported, in the order in which it was; whether there may be more.
-    pub fn poll(&mut self, each: &mut dyn FnMut(Event)) -> bool {
+    fn alarm_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.module.wait_fd(ALARMS)
+    }
+
+    fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         let Self {
             module, decoder, ..
         } = self;
-        let mut events = VecDeque::new();
+        let mut taken = VecDeque::new();
+        // Alarms are no more than one each few ms, and none of the budget.
         module.poll(ALARMS, |bytes| {
             if let Some(at) = bytes.first_chunk() {
-                let at = u64::from_ne_bytes(*at);
-                events.push_back(Event::Waits { at });
+                taken.push_back(Event {
+                    who: Who::default(),
+                    at: u64::from_ne_bytes(*at),
+                    what: What::Waits,
+                });
             }
             true
         });
-        let mut count = 0;
-        module.poll(RING, |bytes| {
-            events.extend(decoder.take(bytes));
-            count += 1;
-            count < AT_ONCE
-        });
-        events.into_iter().for_each(each);
-        count >= AT_ONCE
+        let mut events = taken.len();
+        if !budget.is_spent() {
+            module.poll(RING, |bytes| {
+                taken.extend(decoder.take(bytes));
+                events += 1;
+                budget.spend()
+            });
+        }
+        taken.into_iter().for_each(out);
+        Progress {
+            events,
+            more: budget.is_spent(),
+        }
     }
 
-    /// How many events each probe has lost, of those that have.
-    pub fn lost(&self) -> Vec<(&'static str, u64)> {
+    fn lost(&self) -> Vec<(&'static str, u64)> {
         let mut lost = self.module.lost(&PROBE_NAMES);
         if self.decoder.nameless > 0 {
             lost.push(("nameless", self.decoder.nameless));

@@ -153,6 +153,7 @@ fn accesses_that_go_on_come_together_unless_something_comes_between() {
         if let What::Access { offset, .. } = event.what {
             seen.push((offset, event.more));
         }
+        true
     });
     assert_eq!(seen, [(0, 2), (7, 0), (300, 2)]);
     assert_eq!(count, 2 + 7, "each access, and the threads");
@@ -209,6 +210,7 @@ fn accesses_added_while_another_thread_looks_come_out_in_order() {
                         seen += 1;
                     }
                 }
+                true
             });
             assert!(Instant::now() < deadline, "{seen} seen");
         }

@@ -24,7 +24,10 @@ fn now() -> u64 {
 
 fn poll(ring: &mut Ring) -> Vec<RawEvent> {
     let mut events = Vec::new();
-    ring.poll(&mut |event| events.extend(event.singly()));
+    ring.poll(&mut |event| {
+        events.extend(event.singly());
+        true
+    });
     events
 }
 
@@ -281,19 +284,22 @@ fn nothing_is_lost_or_reordered_between_two_threads() {
             }
             done.send(()).expect("the consumer");
         });
-        let mut collect = |event: RawEvent| match event.what {
-            What::Thread { .. } => {}
-            What::Open { inst, path, .. } => {
-                assert_eq!(
-                    (u64::from(inst), path.as_os_str().len()),
-                    (expected + 1, 101)
-                );
+        let mut collect = |event: RawEvent| {
+            match event.what {
+                What::Thread { .. } => {}
+                What::Open { inst, path, .. } => {
+                    assert_eq!(
+                        (u64::from(inst), path.as_os_str().len()),
+                        (expected + 1, 101)
+                    );
+                }
+                What::Access { offset, .. } => {
+                    assert_eq!(offset, expected);
+                    expected += 1;
+                }
+                other => panic!("{other:?}"),
             }
-            What::Access { offset, .. } => {
-                assert_eq!(offset, expected);
-                expected += 1;
-            }
-            other => panic!("{other:?}"),
+            true
         };
         while finished.try_recv().is_err() {
             ring.poll(&mut collect);

@@ -1,30 +1,33 @@
 //! How much of what processes do is looked at.
 
-/// Events looked at per second, of all processes, and how many may come at once. Measured at 5 to 8 µs each, without optimisation and
-/// beside other jobs: at most 3 % of a core.
-pub(super) const ALL: Rate = Rate {
-    each_second: 4000,
-    at_once: 16_384,
-};
-
-/// Events of one process that are looked at. A compiler opens up to 1000 headers in less than a second, and ends; what goes through a
-/// whole tree of files opens 100,000 in a second.
-pub(super) const ONE: Rate = Rate {
-    each_second: 500,
-    at_once: 4096,
-};
-
 /// How many events are looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
-    pub(super) each_second: u64,
+pub struct Rate {
+    /// In the long run.
+    pub each_second: u64,
     /// After a time without events.
-    pub(super) at_once: u64,
+    pub at_once: u64,
+}
+
+impl Rate {
+    /// Events looked at of all processes. Measured at 5 to 8 µs each, without optimisation and beside other jobs: at most 3 % of a
+    /// core.
+    pub const ALL: Self = Self {
+        each_second: 4000,
+        at_once: 16_384,
+    };
+
+    /// Events of one process that are looked at. A compiler opens up to 1000 headers in less than a second, and ends; what goes
+    /// through a whole tree of files opens 100,000 in a second.
+    pub const ONE: Self = Self {
+        each_second: 500,
+        at_once: 4096,
+    };
 }
 
 /// What is left of a [`Rate`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub struct Allowance {
     rate: Rate,
     /// In billionths of an event.
     left: u64,
@@ -33,13 +36,13 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// All of it, at a time in ns.
-    pub(super) fn new(rate: Rate, at: u64) -> Self {
+    pub fn new(rate: Rate, at: u64) -> Self {
         let left = rate.at_once * 1_000_000_000;
         Self { rate, left, at }
     }
 
     /// Whether one more event is looked at.
-    pub(super) fn take(&mut self, at: u64) -> bool {
+    pub fn take(&mut self, at: u64) -> bool {
         let passed = at.saturating_sub(self.at);
         self.at = at;
         let most = self.rate.at_once * 1_000_000_000;

@@ -5,13 +5,12 @@
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use foreread_observe::{File, Node};
+use foreread_sys::procfs::{self, Status};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-
-use super::File;
 
 /// What a path or a descriptor leads to.
 pub(super) enum Found {
@@ -32,11 +31,13 @@ pub(super) fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
         return Found::Other;
     }
     Found::Regular(File {
-        path: Arc::new(path.to_path_buf()),
-        device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
-        inode: about.stx_ino,
-        generation: 0,
-        size: about.stx_size,
+        path: path.to_path_buf(),
+        node: Some(Node {
+            device: rustix::fs::makedev(about.stx_dev_major, about.stx_dev_minor),
+            inode: about.stx_ino,
+            generation: 0,
+            size: about.stx_size,
+        }),
     })
 }
 
@@ -47,14 +48,11 @@ pub(super) fn has_ended(pid: u32) -> bool {
 
 /// A process's parent and its effective user.
 pub(super) fn about(pid: u32) -> Option<(u32, u32)> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    // A process may have any name, but a newline in a name is escaped.
-    let status = String::from_utf8_lossy(&status);
-    let field = |name: &str, place: usize| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_ascii_whitespace().nth(place)?.parse().ok()
-    };
-    Some((field("PPid:", 0)?, field("Uid:", 1)?))
+    let status = procfs::status(pid).ok()?;
+    let status = Status(&status);
+    // The real user, then the effective one.
+    let user = std::str::from_utf8(status.words("Uid").nth(1)?).ok()?;
+    Some((status.number("PPid")?, user.parse().ok()?))
 }
 
 /// The program that a process runs.
@@ -79,7 +77,7 @@ mod tests {
         assert_eq!(parent, std::os::unix::process::parent_id());
         assert_eq!(uid, rustix::process::geteuid().as_raw());
         assert_eq!(
-            *program(std::process::id()).expect("it runs").path,
+            program(std::process::id()).expect("it runs").path,
             std::env::current_exe().expect("it runs")
         );
         assert!(!has_ended(std::process::id()));

@@ -5,26 +5,24 @@
 //!
 //! Invariants: bounded; a process is told of (made, started) before anything that it opens, and its end is told once.
 //!
-//! Data flow: a process's number and an opened file → [`Happened`].
+//! Data flow: a process's number and an opened file → [`Event`].
 
 use std::num::NonZeroUsize;
 
+use foreread_observe::{Allowance, Event, File, How, Rate, What, Who};
 use lru::LruCache;
 
-use super::super::allowance::{Allowance, ONE};
 use super::super::look::{about, has_ended, program};
-use crate::{File, Happened};
 
 /// Processes known at once.
 const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// How often is looked which processes have ended, in ns: 0.2 µs for each that is known.
 const SWEEP: u64 = 1_000_000_000;
-/// Whose a process is that ended before anybody could look.
-const NOBODY: u32 = u32::MAX;
 
 struct Process {
     allowance: Allowance,
-    /// Whose it is, once it was told of.
+    /// Whether it was told of, and whose it is, if it did not end before anybody could look.
+    is_told: bool,
     uid: Option<u32>,
     /// Whether its last event was the start of a program.
     starting: bool,
@@ -49,7 +47,8 @@ impl Processes {
     /// Whether another event of this process is looked at.
     pub(super) fn allows(&mut self, pid: u32, at: u64) -> bool {
         let process = self.known.get_or_insert_mut(pid, || Process {
-            allowance: Allowance::new(ONE, at),
+            allowance: Allowance::new(Rate::ONE, at),
+            is_told: false,
             uid: None,
             starting: false,
         });
@@ -63,45 +62,48 @@ impl Processes {
         executed: bool,
         file: File,
         at: u64,
-        out: &mut dyn FnMut(Happened),
+        out: &mut dyn FnMut(Event),
     ) {
         let Some(process) = self.known.peek(&pid) else {
             return;
         };
-        let (starts, known) = (executed && !process.starting, process.uid);
-        let uid = match known {
-            Some(uid) if !starts => uid,
-            _ => {
-                let (parent, uid) = about(pid).unwrap_or((0, known.unwrap_or(NOBODY)));
-                let told = |pid| self.known.peek(pid).is_some_and(|one| one.uid.is_some());
-                if starts {
-                    let program = file.clone();
-                    out(started(pid, parent, uid, program, at));
-                } else if told(&parent) {
-                    out(Happened::Forked { pid, parent, at });
-                } else if let Some(program) = program(pid) {
-                    out(started(pid, parent, uid, program, at));
-                }
-                uid
-            }
+        let starts = executed && !process.starting;
+        let mut who = Who {
+            pid,
+            tid: 0,
+            uid: process.uid,
         };
+        if starts || !process.is_told {
+            let about = about(pid);
+            let parent = about.map_or(0, |(parent, _)| parent);
+            who.uid = about.map(|(_, uid)| uid).or(who.uid);
+            let is_told = |pid| self.known.peek(pid).is_some_and(|one| one.is_told);
+            if starts {
+                out(started(who, parent, file.clone(), at));
+            } else if is_told(&parent) {
+                let what = What::Forked { parent };
+                out(Event { who, at, what });
+            } else if let Some(program) = program(pid) {
+                out(started(who, parent, program, at));
+            }
+        }
         if let Some(process) = self.known.peek_mut(&pid) {
-            process.uid = Some(uid);
+            (process.is_told, process.uid) = (true, who.uid);
             process.starting = executed;
         }
         if !starts {
-            out(Happened::Opened {
-                pid,
-                uid,
+            let what = What::Open {
+                handle: 0,
                 file,
-                writes: false,
-                at,
-            });
+                took: 0,
+                how: How::default(),
+            };
+            out(Event { who, at, what });
         }
     }
 
     /// Tells now and then which processes have ended.
-    pub(super) fn sweep(&mut self, at: u64, out: &mut dyn FnMut(Happened)) {
+    pub(super) fn sweep(&mut self, at: u64, out: &mut dyn FnMut(Event)) {
         if at.saturating_sub(self.swept) < SWEEP {
             return;
         }
@@ -114,39 +116,34 @@ impl Processes {
             .collect();
         for pid in ended {
             let process = self.known.pop(&pid);
-            if process.is_some_and(|process| process.uid.is_some()) {
-                out(Happened::Ended { pid, at });
+            if let Some(Process { uid, .. }) = process.filter(|process| process.is_told) {
+                let who = Who { pid, tid: 0, uid };
+                let what = What::Ended;
+                out(Event { who, at, what });
             }
         }
     }
 }
 
-fn started(pid: u32, parent: u32, uid: u32, program: File, at: u64) -> Happened {
-    Happened::Started {
-        pid,
+fn started(who: Who, parent: u32, program: File, at: u64) -> Event {
+    let what = What::Begin {
         parent,
-        uid,
         program,
-        at,
-    }
+        stdio: true,
+    };
+    Event { who, at, what }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::path::PathBuf;
 
     use super::*;
 
     #[test]
     fn the_first_of_the_files_opened_to_be_executed_is_the_program() {
         let mut processes = Processes::default();
-        let file = |name: &str| File {
-            path: Arc::new(name.into()),
-            device: 1,
-            inode: 1,
-            generation: 0,
-            size: 1,
-        };
+        let file = |name: &str| File::from(PathBuf::from(name));
         let pid = std::process::id();
         let mut told = Vec::new();
         for (executed, name) in [
@@ -157,12 +154,12 @@ mod tests {
             (true, "/next"),
         ] {
             assert!(processes.allows(pid, 0));
-            processes.tell(pid, executed, file(name), 0, &mut |happened| {
-                told.push(match happened {
-                    Happened::Started { program, .. } => {
+            processes.tell(pid, executed, file(name), 0, &mut |event| {
+                told.push(match event.what {
+                    What::Begin { program, .. } => {
                         format!("start {}", program.path.display())
                     }
-                    Happened::Opened { file, .. } => format!("open {}", file.path.display()),
+                    What::Open { file, .. } => format!("open {}", file.path.display()),
                     other => panic!("{other:?}"),
                 });
             });
@@ -182,20 +179,20 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("a child");
         let pid = child.id();
         let mut processes = Processes::default();
-        let file = File {
-            path: Arc::new("/x".into()),
-            device: 1,
-            inode: 1,
-            generation: 0,
-            size: 1,
-        };
+        let file = File::from(PathBuf::from("/x"));
         assert!(processes.allows(pid, 0));
         processes.tell(pid, true, file, 0, &mut |_| {});
         child.wait().expect("its end");
         let mut ended = Vec::new();
         for at in 1..4 {
-            processes.sweep(at * SWEEP, &mut |happened| ended.push(happened));
+            processes.sweep(at * SWEEP, &mut |event| ended.push(event));
         }
-        assert_eq!(ended, [Happened::Ended { pid, at: SWEEP }]);
+        let [only] = &ended[..] else {
+            panic!("{ended:?}");
+        };
+        assert_eq!(
+            (only.who.pid, only.at, &only.what),
+            (pid, SWEEP, &What::Ended)
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! The observer that takes no privileges: the preload library in the user's own programs, which report by one ring of shared
-//! memory that the daemon has made. Programs find the ring by their environment ([`Watch::environment`]), which their children
+//! memory that the daemon has made. Programs find the ring by their environment ([`Observer::environment`]), which their children
 //! inherit: one ring serves any number of process trees, and 112 threads at once.
 //!
 //! It sees opens and program starts, as fanotify does, and not what is read of a file: a read of a program's does not say whether
@@ -9,22 +9,23 @@
 //! not believed in; paths are looked up in the kernel's cache of names alone, so that no server can hold the daemon up; a file counts
 //! if its file system lies on a device.
 //!
-//! Data flow: ring → [`Allowance`] → the process ([`Preload::meet`]) and the file ([`Devices`]) → [`Happened`].
+//! Data flow: ring → [`Allowance`] → the process ([`Preload::meet`]) and the file ([`Devices`]) → [`Event`].
 
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use foreread_ring::{Clock, Mode, OPEN_DIRECTORY, OPEN_FOUND, OPEN_WRITTEN, RawEvent, Ring, What};
+use foreread_observe::{
+    Allowance, Budget, Event, File, How, Observer, Progress, Rate, Reports, Wanted, What, Who,
+};
+use foreread_ring::{Clock, Ring};
 use foreread_sys::lease;
 use foreread_sys::way::{self, Links};
 use lru::LruCache;
 use rustc_hash::FxHashMap;
 
-use super::allowance::{ALL, Allowance, ONE};
 use super::look::{Found, about, has_ended, look, program};
 use super::mounts::{self, Kinds};
-use super::{File, Happened, Watch};
 use crate::clock;
 
 /// Processes known at once.
@@ -50,12 +51,10 @@ struct Process {
 
 /// The observer.
 pub struct Preload {
-    ring: Ring,
-    /// When the ring was made, in ns of `CLOCK_MONOTONIC`.
-    began: u64,
+    reports: Reports,
     eyes: Eyes,
     /// What the ring held at the last poll.
-    taken: Vec<RawEvent>,
+    taken: Vec<Event>,
 }
 
 /// What makes sense of events.
@@ -84,17 +83,17 @@ impl Preload {
         let ring = Ring::create(Clock::detect()).map_err(|why| why.to_string())?;
         lease::watch(ring.leases());
         let kinds = Kinds::known(fuse).map_err(|why| format!("/proc/filesystems: {why}"))?;
+        let mut reports = Reports::new(ring, began);
         // An event that finds its ring full is dropped: the daemon holds no program up.
-        ring.set_mode(Mode::Progress);
+        reports.want(Wanted::Progress);
         Ok(Self {
-            ring,
-            began,
+            reports,
             eyes: Eyes {
                 uid: rustix::process::geteuid().as_raw(),
                 known: LruCache::new(KEPT),
                 leaving: Vec::new(),
                 swept: began,
-                all: Allowance::new(ALL, began),
+                all: Allowance::new(Rate::ALL, began),
                 devices: Devices::new(kinds),
                 beyond: 0,
                 unknown: 0,
@@ -108,61 +107,64 @@ impl Preload {
 impl Drop for Preload {
     /// Programs go on without reporting.
     fn drop(&mut self) {
-        self.ring.set_mode(Mode::Mute);
+        self.reports.want(Wanted::Nothing);
     }
 }
 
-impl Watch for Preload {
+impl Observer for Preload {
     fn name(&self) -> &'static str {
-        "preload"
+        self.reports.name()
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+    fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         let taken = &mut self.taken;
-        self.ring.poll(&mut |event| {
-            if !matches!(event.what, What::Access { .. } | What::Name { .. }) {
+        let progress = self.reports.poll(budget, &mut |event| {
+            if matches!(
+                event.what,
+                What::Begin { .. } | What::Open { .. } | What::Exit
+            ) {
                 taken.push(event);
             }
         });
         let now = clock::now();
         for event in self.taken.drain(..) {
-            let at = self.began.saturating_add(event.start).min(now);
-            self.eyes.tell(event, (at, now), out);
+            self.eyes.tell(event, now, out);
         }
         self.eyes.settle(now, out);
-        // All that had been reported when the poll began was taken.
-        false
+        Progress {
+            // What has been reported since the poll began is taken by the next one, in its time.
+            more: budget.is_spent(),
+            ..progress
+        }
     }
 
     fn lost(&self) -> Vec<(&'static str, u64)> {
-        let lost = [
-            ("full ring", self.ring.lost()),
+        let looked_at = [
             ("beyond the allowance", self.eyes.beyond),
             ("gone before they were looked at", self.eyes.unknown),
             ("of other users", self.eyes.others),
         ];
-        lost.into_iter().filter(|(_, count)| *count > 0).collect()
+        let looked_at = looked_at.into_iter().filter(|(_, count)| *count > 0);
+        self.reports.lost().into_iter().chain(looked_at).collect()
     }
 
     fn environment(&self) -> Option<(&'static str, String)> {
-        Some((foreread_ring::ENV, self.ring.env_value()))
+        self.reports.environment()
     }
 }
 
 impl Eyes {
-    /// Tells what an event is: it began `at`, and is looked at `now`.
-    fn tell(&mut self, event: RawEvent, (at, now): (u64, u64), out: &mut dyn FnMut(Happened)) {
-        let pid = event.pid;
+    /// Tells what an event is that is looked at `now`.
+    fn tell(&mut self, event: Event, now: u64, out: &mut dyn FnMut(Event)) {
+        let (pid, at) = (event.who.pid, event.at.min(now));
         // 0: nobody has introduced itself in this ring.
         if pid == 0 || pid == std::process::id() {
             return;
         }
         let (parent, exe) = match &event.what {
-            What::Thread { ppid, exe, .. } => (*ppid, Some(exe.as_path())),
+            What::Begin {
+                parent, program, ..
+            } => (*parent, Some(program.path.as_path())),
             _ => (0, None),
         };
         if exe.is_some() || !self.known.contains(&pid) {
@@ -176,20 +178,22 @@ impl Eyes {
             return;
         }
         match event.what {
-            What::Open { flags, path, .. } if flags & (OPEN_DIRECTORY | OPEN_FOUND) == 0 => {
+            What::Open { file, how, .. } if !how.directory && !how.found => {
                 if !process.allowance.take(now) || !self.all.take(now) {
                     self.beyond += 1;
                     return;
                 }
-                if let Some(file) = self.find(&path, now) {
-                    let (uid, writes) = (self.uid, flags & OPEN_WRITTEN != 0);
-                    out(Happened::Opened {
-                        pid,
-                        uid,
+                if let Some(file) = self.find(&file.path, now) {
+                    let what = What::Open {
+                        handle: 0,
                         file,
-                        writes,
-                        at,
-                    });
+                        took: 0,
+                        how: How {
+                            writes: how.writes,
+                            ..How::default()
+                        },
+                    };
+                    out(self.event(pid, at, what));
                 }
             }
             What::Exit => {
@@ -202,6 +206,15 @@ impl Eyes {
         }
     }
 
+    fn event(&self, pid: u32, at: u64, what: What) -> Event {
+        let who = Who {
+            pid,
+            tid: 0,
+            uid: Some(self.uid),
+        };
+        Event { who, at, what }
+    }
+
     /// A process introduces itself: a new one, one that runs another program now, or one more thread of a known one.
     fn meet(
         &mut self,
@@ -209,7 +222,7 @@ impl Eyes {
         parent: u32,
         exe: Option<&Path>,
         (at, now): (u64, u64),
-        out: &mut dyn FnMut(Happened),
+        out: &mut dyn FnMut(Event),
     ) {
         if let (Some(process), Some(exe)) = (self.known.get_mut(&pid), exe) {
             if process.program == exe && !process.leaves {
@@ -232,7 +245,7 @@ impl Eyes {
             program: name.unwrap_or_default(),
             is_own: told.is_none_or(|(_, uid)| uid == self.uid),
             leaves: false,
-            allowance: Allowance::new(ONE, now),
+            allowance: Allowance::new(Rate::ONE, now),
         };
         if !process.is_own {
             self.known.put(pid, process);
@@ -242,7 +255,7 @@ impl Eyes {
         let made = self.known.peek(&parent).filter(|one| one.is_own);
         let is_copy = made.is_some_and(|one| one.program == process.program);
         if made.is_some() {
-            out(Happened::Forked { pid, parent, at });
+            out(self.event(pid, at, What::Forked { parent }));
         }
         self.known.put(pid, process);
         if !is_copy {
@@ -264,14 +277,14 @@ impl Eyes {
                 program: program.path.to_path_buf(),
                 is_own: true,
                 leaves: false,
-                allowance: Allowance::new(ONE, now),
+                allowance: Allowance::new(Rate::ONE, now),
             };
             self.known.put(parent, process);
         }
     }
 
     /// A process has started its program.
-    fn start(&mut self, pid: u32, parent: u32, at: u64, now: u64, out: &mut dyn FnMut(Happened)) {
+    fn start(&mut self, pid: u32, parent: u32, at: u64, now: u64, out: &mut dyn FnMut(Event)) {
         let Some(process) = self.known.peek(&pid) else {
             return;
         };
@@ -281,14 +294,12 @@ impl Eyes {
             return;
         }
         if let Some(program) = self.find(&path, now) {
-            let uid = self.uid;
-            out(Happened::Started {
-                pid,
+            let what = What::Begin {
                 parent,
-                uid,
                 program,
-                at,
-            });
+                stdio: true,
+            };
+            out(self.event(pid, at, what));
         }
     }
 
@@ -300,7 +311,10 @@ impl Eyes {
             Some(look(there.as_fd(), &name))
         });
         match found {
-            Some(Found::Regular(file)) => self.devices.has(file.device, now).then_some(file),
+            Some(Found::Regular(file)) => {
+                let device = file.node.map(|node| node.device)?;
+                self.devices.has(device, now).then_some(file)
+            }
             Some(Found::Other) => None,
             Some(Found::Nothing) | None => {
                 self.unknown += 1;
@@ -310,7 +324,7 @@ impl Eyes {
     }
 
     /// Tells which of those that said so have ended, and now and then which others.
-    fn settle(&mut self, now: u64, out: &mut dyn FnMut(Happened)) {
+    fn settle(&mut self, now: u64, out: &mut dyn FnMut(Event)) {
         self.end_of_leaving(now, out);
         if now.saturating_sub(self.swept) < SWEEP {
             return;
@@ -323,7 +337,7 @@ impl Eyes {
             .for_each(|pid| self.end(pid, now, out));
     }
 
-    fn end_of_leaving(&mut self, now: u64, out: &mut dyn FnMut(Happened)) {
+    fn end_of_leaving(&mut self, now: u64, out: &mut dyn FnMut(Event)) {
         for pid in std::mem::take(&mut self.leaving) {
             match self.known.peek(&pid) {
                 Some(_) if has_ended(pid) => self.end(pid, now, out),
@@ -334,9 +348,9 @@ impl Eyes {
         }
     }
 
-    fn end(&mut self, pid: u32, at: u64, out: &mut dyn FnMut(Happened)) {
+    fn end(&mut self, pid: u32, at: u64, out: &mut dyn FnMut(Event)) {
         if self.known.pop(&pid).is_some_and(|process| process.is_own) {
-            out(Happened::Ended { pid, at });
+            out(self.event(pid, at, What::Ended));
         }
     }
 }

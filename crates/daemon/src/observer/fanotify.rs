@@ -8,7 +8,7 @@
 //! counted; no descriptor is held on a file system that is watched, so that it can be unmounted.
 //!
 //! Data flow: fanotify's queue → [`Allowance`] → the directory's path ([`Directories`]) and the process ([`Processes`]) →
-//! [`Happened`].
+//! [`Event`].
 
 mod directories;
 mod processes;
@@ -18,17 +18,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use foreread_sys::fanotify::{Event, Group, Place, has_handles, system_of};
+use foreread_observe::{Allowance, Budget, Event, Observer, Progress, Rate};
+use foreread_sys::fanotify::{self as kernel, Group, Place, has_handles, system_of};
 use foreread_sys::mounts::{Mount, TABLE};
 use foreread_sys::way::{self, Links};
 use rustix::event::epoll;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use super::allowance::{ALL, Allowance};
 use super::look::{Found, look};
 use super::mounts::{self, Kinds};
-use super::{Happened, Watch};
 use crate::clock;
 use directories::Directories;
 use processes::Processes;
@@ -122,16 +121,18 @@ impl Fanotify {
     }
 }
 
-impl Watch for Fanotify {
+impl Observer for Fanotify {
     fn name(&self) -> &'static str {
         "fanotify"
     }
 
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.ready.as_fd())
     }
 
-    fn poll(&mut self, out: &mut dyn FnMut(Happened)) -> bool {
+    /// One read of each queue is taken whole, some 800 events, whatever is left of the budget: a flood in one keeps none from the
+    /// other.
+    fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         let at = clock::now();
         let mut events = 0;
         for group in &self.groups {
@@ -143,6 +144,7 @@ impl Watch for Fanotify {
             };
             for event in taken {
                 events += 1;
+                budget.spend();
                 self.eyes.tell(event, at, out);
             }
         }
@@ -152,7 +154,10 @@ impl Watch for Fanotify {
             let _ = self.look_for_mounts();
         }
         self.eyes.processes.sweep(at, out);
-        events > 0
+        Progress {
+            events,
+            more: events > 0,
+        }
     }
 
     fn lost(&self) -> Vec<(&'static str, u64)> {
@@ -180,7 +185,7 @@ impl Default for Eyes {
         Self {
             directories: Directories::default(),
             processes: Processes::default(),
-            all: Allowance::new(ALL, clock::now()),
+            all: Allowance::new(Rate::ALL, clock::now()),
             overflows: 0,
             beyond: 0,
             unknown: 0,
@@ -189,7 +194,7 @@ impl Default for Eyes {
 }
 
 impl Eyes {
-    fn tell(&mut self, event: Event<'_>, at: u64, out: &mut dyn FnMut(Happened)) {
+    fn tell(&mut self, event: kernel::Event<'_>, at: u64, out: &mut dyn FnMut(Event)) {
         if event.overflow {
             self.overflows += 1;
             return;
@@ -263,6 +268,8 @@ mod tests {
     use std::process::Command;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
+    use foreread_observe::What;
+
     use super::*;
 
     /// One test at a time: a flood fills everybody's queue.
@@ -276,6 +283,12 @@ mod tests {
         watch.ok().map(|watch| (watch, turn))
     }
 
+    /// Takes events until there are no more.
+    fn take_all(watch: &mut Fanotify, out: &mut dyn FnMut(Event)) {
+        let time = Duration::from_secs(3600);
+        while watch.poll(&mut Budget::new(1, time), out).more {}
+    }
+
     /// What a process did that the shell runs to its end, as far as files below `folder` go.
     fn seen(watch: &mut Fanotify, folder: &Path, script: &str) -> Vec<String> {
         let done = Command::new("sh")
@@ -284,16 +297,16 @@ mod tests {
             .status();
         assert!(done.expect("a shell").success(), "{script}");
         let mut told = Vec::new();
-        let mut tell = |happened| match happened {
-            Happened::Started { program, .. } if program.path.starts_with(folder) => {
+        take_all(watch, &mut |event| match event.what {
+            What::Begin { program, .. } if program.path.starts_with(folder) => {
                 told.push(format!("{} starts", program.path.display()));
             }
-            Happened::Opened { file, .. } if file.path.starts_with(folder) => {
-                told.push(format!("{} of {}", file.path.display(), file.size));
+            What::Open { file, .. } if file.path.starts_with(folder) => {
+                let size = file.node.expect("it was looked at").size;
+                told.push(format!("{} of {size}", file.path.display()));
             }
             _ => {}
-        };
-        while watch.poll(&mut tell) {}
+        });
         told
     }
 
@@ -353,11 +366,11 @@ mod tests {
             }
             // Whoever waits is woken by the mount.
             let ready = rustix::event::PollFd::from_borrowed_fd(
-                watch.wait_fd().expect("a descriptor"),
+                watch.wake_fd().expect("a descriptor"),
                 rustix::event::PollFlags::IN,
             );
             rustix::event::poll(&mut [ready], None).expect("it comes");
-            while watch.poll(&mut |_| {}) {}
+            take_all(&mut watch, &mut |_| {});
             let script = format!("printf 123 >{name}/file; read x <{name}/file; exit 0");
             let told = seen(&mut watch, &path, &script);
             // Nothing is held open: it can be unmounted.

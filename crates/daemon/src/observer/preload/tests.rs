@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use foreread_ring::{Writer, encode};
 
@@ -19,48 +20,48 @@ fn process() -> Child {
 }
 
 /// What is told of an event of a process.
-fn told(watch: &mut Preload, pid: u32, what: What<PathBuf>) -> Vec<String> {
+fn told(watch: &mut Preload, pid: u32, what: What) -> Vec<String> {
     let mut told = Vec::new();
-    let event = RawEvent {
+    let now = clock::now();
+    let who = Who {
         pid,
         tid: pid,
-        start: 0,
-        what,
-        more: 0,
+        uid: None,
     };
-    let now = clock::now();
-    watch.eyes.tell(event, (now, now), &mut |happened| {
-        told.push(match happened {
-            Happened::Forked { parent, .. } => format!("made by {parent}"),
-            Happened::Started { program, .. } => format!("runs {}", program.path.display()),
-            Happened::Opened { file, writes, .. } => {
-                format!("opens {} {writes}", file.path.display())
+    let event = Event { who, at: now, what };
+    watch.eyes.tell(event, now, &mut |event| {
+        told.push(match event.what {
+            What::Forked { parent } => format!("made by {parent}"),
+            What::Begin { program, .. } => format!("runs {}", program.path.display()),
+            What::Open { file, how, .. } => {
+                format!("opens {} {}", file.path.display(), how.writes)
             }
-            Happened::Ended { pid, .. } => format!("{pid} ends"),
-            Happened::Fetched { .. } => "fetches".to_owned(),
-            Happened::Waits { .. } => "waits".to_owned(),
+            What::Ended => format!("{} ends", event.who.pid),
+            other => panic!("{other:?}"),
         });
     });
     told
 }
 
-fn thread(pid: u32, ppid: u32, exe: &Path) -> What<PathBuf> {
-    What::Thread {
-        pid,
-        tid: pid,
-        ppid,
+fn thread(parent: u32, exe: &Path) -> What {
+    What::Begin {
+        parent,
+        program: exe.to_path_buf().into(),
         stdio: true,
-        exe: exe.to_path_buf(),
     }
 }
 
-fn open(path: &Path, flags: u8) -> What<PathBuf> {
+fn open(path: &Path, how: How) -> What {
     What::Open {
-        inst: 1,
-        flags,
+        handle: 1,
+        file: path.to_path_buf().into(),
         took: 0,
-        path: path.to_path_buf(),
+        how,
     }
+}
+
+fn read(path: &Path) -> What {
+    open(path, How::default())
 }
 
 /// A folder on a device, with the names of two programs in it.
@@ -84,27 +85,40 @@ fn starts_copies_opens_and_ends_are_told_apart() {
     let own = std::process::id();
     let pid = shell.id();
     let runs = |path: &Path| format!("runs {}", path.display());
-    let first = told(&mut watch, pid, thread(pid, own, &one));
+    let first = told(&mut watch, pid, thread(own, &one));
     assert_eq!(first, [runs(&one)]);
     assert!(
-        told(&mut watch, pid, thread(pid, own, &one)).is_empty(),
+        told(&mut watch, pid, thread(own, &one)).is_empty(),
         "a second thread"
     );
     // The kernel says that this process made it, which does not report.
-    let other = told(&mut watch, child.id(), thread(child.id(), pid, &two));
+    let other = told(&mut watch, child.id(), thread(pid, &two));
     assert_eq!(other, [runs(&two)]);
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&one, &link).expect("a link");
-    let opened = told(&mut watch, pid, open(&link, 0));
+    let opened = told(&mut watch, pid, read(&link));
     assert_eq!(opened, [format!("opens {} false", one.display())]);
-    let written = told(&mut watch, pid, open(&one, OPEN_WRITTEN));
+    let writes = How {
+        writes: true,
+        ..How::default()
+    };
+    let written = told(&mut watch, pid, open(&one, writes));
     assert_eq!(written, [format!("opens {} true", one.display())]);
-    for flags in [OPEN_FOUND, OPEN_DIRECTORY] {
-        assert!(told(&mut watch, pid, open(&one, flags)).is_empty());
+    for how in [
+        How {
+            found: true,
+            ..How::default()
+        },
+        How {
+            directory: true,
+            ..How::default()
+        },
+    ] {
+        assert!(told(&mut watch, pid, open(&one, how)).is_empty());
     }
     // Said to end, and run by the same number again: another program, though of the same name.
     assert!(told(&mut watch, pid, What::Exit).is_empty());
-    let again = told(&mut watch, pid, thread(pid, own, &one));
+    let again = told(&mut watch, pid, thread(own, &one));
     assert_eq!(again, [runs(&one)]);
     // Ended by a word, and without one.
     told(&mut watch, pid, What::Exit);
@@ -113,9 +127,9 @@ fn starts_copies_opens_and_ends_are_told_apart() {
         process.wait().expect("our child");
     }
     let mut ended = Vec::new();
-    let mut end = |happened| match happened {
-        Happened::Ended { pid, .. } => ended.push(pid),
-        other => panic!("{other:?}"),
+    let mut end = |event: Event| {
+        assert_eq!(event.what, What::Ended);
+        ended.push(event.who.pid);
     };
     let swept = watch.eyes.swept;
     watch.eyes.settle(swept, &mut end);
@@ -139,11 +153,11 @@ fn a_child_goes_on_as_its_parent_until_it_runs_another_program() {
     let output = parent.stdout.take().expect("a pipe");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a number");
     let (pid, child) = (parent.id(), line.trim().parse().expect("a number"));
-    told(&mut watch, pid, thread(pid, 1, &one));
-    let made = told(&mut watch, child, thread(child, 1, &one));
+    told(&mut watch, pid, thread(1, &one));
+    let made = told(&mut watch, child, thread(1, &one));
     assert_eq!(made, [format!("made by {pid}")]);
     told(&mut watch, child, What::Exit);
-    let runs = told(&mut watch, child, thread(child, 1, &two));
+    let runs = told(&mut watch, child, thread(1, &two));
     assert_eq!(runs, [format!("runs {}", two.display())]);
     let end = rustix::process::Pid::from_raw(child as i32).expect("a number");
     rustix::process::kill_process(end, rustix::process::Signal::KILL).expect("it runs");
@@ -164,7 +178,7 @@ fn what_a_shell_starts_that_does_not_report_is_one_sequence() {
     let output = shell.stdout.take().expect("a pipe");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a number");
     let child = line.trim().parse().expect("a number");
-    let first = told(&mut watch, child, thread(child, shell.id(), &one));
+    let first = told(&mut watch, child, thread(shell.id(), &one));
     let made = format!("made by {}", shell.id());
     assert_eq!(first, [made, format!("runs {}", one.display())]);
     let end = rustix::process::Pid::from_raw(child as i32).expect("a number");
@@ -178,27 +192,27 @@ fn nothing_is_believed_of_other_users_of_itself_or_of_places_without_a_device() 
         return;
     };
     for pid in [0, std::process::id()] {
-        assert!(told(&mut watch, pid, thread(pid, 1, &one)).is_empty());
-        assert!(told(&mut watch, pid, open(&one, 0)).is_empty());
+        assert!(told(&mut watch, pid, thread(1, &one)).is_empty());
+        assert!(told(&mut watch, pid, read(&one)).is_empty());
     }
     let mut process = process();
     let pid = process.id();
-    told(&mut watch, pid, thread(pid, 1, &one));
+    told(&mut watch, pid, thread(1, &one));
     for path in [
         "/proc/self/maps",
         "/dev/null",
         "/sys/kernel/mm/transparent_hugepage/enabled",
     ] {
         assert!(
-            told(&mut watch, pid, open(Path::new(path), 0)).is_empty(),
+            told(&mut watch, pid, read(Path::new(path))).is_empty(),
             "{path}"
         );
     }
-    assert!(told(&mut watch, pid, open(Path::new("/nothing/there"), 0)).is_empty());
+    assert!(told(&mut watch, pid, read(Path::new("/nothing/there"))).is_empty());
     watch.eyes.uid += 1;
     watch.eyes.known.clear();
-    assert!(told(&mut watch, pid, thread(pid, 1, &one)).is_empty());
-    assert!(told(&mut watch, pid, open(&one, 0)).is_empty());
+    assert!(told(&mut watch, pid, thread(1, &one)).is_empty());
+    assert!(told(&mut watch, pid, read(&one)).is_empty());
     let lost = watch.lost();
     let of = |name| lost.iter().find(|(probe, _)| *probe == name);
     assert!(of("gone before they were looked at").is_some(), "{lost:?}");
@@ -214,7 +228,7 @@ fn a_full_ring_and_a_flood_are_counted_and_bounded() {
     };
     let mut process = process();
     let pid = process.id();
-    let ring = &watch.ring;
+    let ring = watch.reports.ring();
     let slots = |number: usize| ring.slots(number);
     let shared = ring.shared();
     // As the library does in a program.
@@ -232,12 +246,14 @@ fn a_full_ring_and_a_flood_are_counted_and_bounded() {
         }
     }
     let mut seen = 0;
-    assert!(!watch.poll(&mut |_| seen += 1), "all of it was taken");
-    assert!(seen > 1 && seen <= ONE.at_once + 10, "{seen}");
+    let mut budget = Budget::new(1 << 20, Duration::from_secs(3600));
+    let progress = watch.poll(&mut budget, &mut |_| seen += 1);
+    assert!(!progress.more, "all of it was taken");
+    assert!(seen > 1 && seen <= Rate::ONE.at_once + 10, "{seen}");
     let lost = watch.lost();
     assert!(full > 0 && lost.contains(&("full ring", full)), "{lost:?}");
     for pid in 1..10_000 {
-        told(&mut watch, pid + 1_000_000_000, open(&one, 0));
+        told(&mut watch, pid + 1_000_000_000, read(&one));
     }
     assert!(watch.eyes.known.len() <= KEPT.get());
     assert!(watch.eyes.leaving.len() <= LEAVING);
