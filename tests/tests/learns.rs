@@ -3,6 +3,7 @@
 //! They take root and the observer in the kernel. Each has the machine for itself, because the daemon watches all of it.
 
 mod alarms;
+mod commands;
 mod costs;
 mod spaces;
 
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,12 @@ const TESTS: &[Test] = &[
         ALL.alone(),
         &[Need::EbpfSystem],
         files_that_follow,
+    ),
+    (
+        "separate_commands_foretell_the_next_ones_file_after_three_rounds_and_no_other_before",
+        QUICK.alone(),
+        &[Need::EbpfSystem],
+        commands::one_after_the_other,
     ),
     (
         "a_program_that_opens_few_files_is_seen_beside_floods_of_the_same_user",
@@ -136,11 +143,12 @@ struct Daemon<'lab> {
 }
 
 impl<'lab> Daemon<'lab> {
-    fn start(lab: &'lab Lab) -> Self {
-        let socket = lab.path("run/daemon.sock");
+    /// A daemon with a folder of this name.
+    fn start(lab: &'lab Lab, name: &str) -> Self {
+        let socket = lab.path(&format!("run-{name}/daemon.sock"));
         let folder = socket.parent().expect("a folder");
         std::fs::create_dir_all(folder).expect("a folder for the socket");
-        let state = lab.path("state");
+        let state = lab.path(&format!("state-{name}"));
         let mut command = lab.command(foreread());
         command.args(["daemon", "run", "--observer", "ebpf"]);
         command.arg("--socket").arg(&socket);
@@ -163,6 +171,20 @@ impl<'lab> Daemon<'lab> {
         command.arg("--socket").arg(&self.socket);
         let output = finish(start(&mut command));
         output.status.success().then(|| text(&output.stdout))
+    }
+
+    /// The files that follow one, the nearest first, each with its likelihood.
+    fn predicted(&self, file: &Path) -> Vec<(PathBuf, f64)> {
+        let mut command = self.lab.command(foreread());
+        command.args(["predict", "--json"]).arg(file);
+        command.arg("--socket").arg(&self.socket);
+        let output = finish(start(&mut command));
+        let listed: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let one = |one: &Value| {
+            let path = one["path"].as_str().expect("a path");
+            (path.into(), one["likelihood"].as_f64().expect("a number"))
+        };
+        listed.iter().map(one).collect()
     }
 
     fn status(&self) -> Value {
@@ -219,7 +241,7 @@ fn files_that_follow() {
     };
     lab.write("all.py", reads(&names));
     lab.write("first.py", reads(&names[..1]));
-    let daemon = Daemon::start(&lab);
+    let daemon = Daemon::start(&lab, "own");
     for _ in 0..4 {
         evict(&files);
         std::thread::sleep(PAUSE);

@@ -18,7 +18,7 @@ pub fn predict_saved(
     threshold: f64,
     file: &Path,
 ) -> Result<Vec<Predicted>> {
-    let (state, _) = State::open(state)?;
+    let state = State::open_whole(state)?;
     let symbols = state.symbols();
     let find = |kind| symbols.find(kind, file);
     let Some(symbol) = find(Kind::File).or_else(|| find(Kind::Start)) else {

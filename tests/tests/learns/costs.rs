@@ -27,7 +27,7 @@ pub(super) fn of_a_flood() {
             "import os\nfor _ in range({OPENS}):\n    os.close(os.open('file', os.O_RDONLY))\n"
         ),
     );
-    let daemon = Daemon::start(&lab);
+    let daemon = Daemon::start(&lab, "own");
     let before = daemon.status();
     let pid = before["pid"].as_u64().expect("a process");
     let slept = sleeps(pid);

@@ -58,7 +58,7 @@ pub(super) fn of_other_namespaces() {
         (below.name, overlay),
     ];
     let all = [&own, &hidden, &bound, &below];
-    let daemon = Daemon::start(&lab);
+    let daemon = Daemon::start(&lab, "own");
     let rounds = |count: u64| {
         for folder in all {
             evict(&folder.files);

@@ -17,12 +17,7 @@
 use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
 use super::trails::{self, Trails};
-use super::{Context, Model, Prediction, Symbol};
-
-/// Files predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise. On three
-/// builds 40.7 % of the waits are covered, 35.4 with 64, and as many files are fetched in vain. Half of what a linker opens is in
-/// memory already, so that 64 events are 20 ms: two seeks of a disk.
-const LONGEST: usize = 256;
+use super::{Context, LONGEST, Model, Prediction, Symbol};
 
 /// The model.
 pub struct Epcm {

@@ -99,6 +99,14 @@ impl Symbols {
         self.paths(kind).get(&*pattern(path)).copied()
     }
 
+    /// The program that this symbol is the start of, if it is one.
+    pub fn program(&self, symbol: Symbol) -> Option<&Path> {
+        let known = self.known.get(symbol);
+        known
+            .filter(|known| known.kind == Kind::Start)
+            .map(|known| &*known.path)
+    }
+
     /// What the symbol stands for.
     pub fn kind(&self, symbol: Symbol) -> Option<Kind> {
         self.known.get(symbol).map(|known| known.kind)

@@ -28,6 +28,7 @@ const RECORD: &str = "fr";
 pub(super) struct Event {
     pub(super) context: Context,
     pub(super) symbol: Symbol,
+    pub(super) kind: Kind,
     /// Bytes of the file, as far as the trace says.
     pub(super) size: Option<u64>,
     /// When it was, in ns since the trace's beginning; `None` in a trace without times.
@@ -125,6 +126,7 @@ fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> 
         take(Event {
             context,
             symbol,
+            kind,
             size: sizes.get(&access.file).copied(),
             time: time
                 .zip(first)
@@ -175,6 +177,7 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
             take(Event {
                 context,
                 symbol: symbols.meet(kind, path, identity),
+                kind,
                 size,
                 time: Some(access.start),
             });

@@ -14,7 +14,7 @@
 //! A [`Measured`] has an [`Arm`] for each threshold, and that a [`Cached`] for each size of memory: the model sees each
 //! event once, however many there are.
 
-use foreread_sources::files::{Context, Model, Prediction, Symbol};
+use foreread_sources::files::{Context, Kind, Model, Prediction, Symbol};
 use rustc_hash::FxHashMap;
 
 use super::cache::{Cache, Sum};
@@ -118,9 +118,16 @@ impl Measured {
         self.arms.iter_mut().for_each(|arm| arm.pending.clear());
     }
 
+    fn see(&mut self, event: &Event, learn: bool) {
+        match event.kind {
+            Kind::Start => self.model.start(event.context, event.symbol, learn),
+            Kind::File => self.model.see(event.context, event.symbol, learn),
+        }
+    }
+
     /// An event to learn from only.
     pub(super) fn train(&mut self, event: &Event) {
-        self.model.see(event.context, event.symbol, true);
+        self.see(event, true);
     }
 
     /// An event to be measured by. `plain` says of each size of memory whether a cache without prefetching has the file.
@@ -135,7 +142,8 @@ impl Measured {
             arm.judge(event, list);
             arm.read(event, self.events, plain, sizes);
         }
-        self.model.see(event.context, event.symbol, learn);
+        self.see(event, learn);
+        let list = &mut self.list;
         for arm in &mut self.arms {
             self.model.predict(event.context, arm.threshold, list);
             arm.follow(event, self.events, list);

@@ -7,7 +7,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use foreread_sources::files::{Epcm, LastSuccessor, Levels, Model, Pcm, Shape, Trie};
+use foreread_sources::files::{
+    Epcm, Folded, LastSuccessor, Levels, Model, Pcm, Shape, StartUps, Trie,
+};
 
 /// The largest partition.
 const MOST_NODES: usize = 4096;
@@ -145,10 +147,17 @@ fn shapes(
 impl Named {
     /// The model, knowing nothing.
     pub(crate) fn make(self, sequences: Sequences, limits: Limits) -> Box<dyn Model> {
-        if sequences == Sequences::Both {
-            return Box::new(Levels::new(self.one(limits), self.one(limits)));
+        let model: Box<dyn Model> = match sequences {
+            Sequences::Both => Box::new(Levels::new(self.one(limits), self.one(limits))),
+            Sequences::Machine | Sequences::Process => self.one(limits),
+        };
+        match self {
+            // As the daemon has it.
+            Named::Epcm { ahead: true, .. } => {
+                Box::new(Folded::new(model, StartUps::default(), limits.contexts))
+            }
+            _ => model,
         }
-        self.one(limits)
     }
 
     fn one(self, limits: Limits) -> Box<dyn Model> {
