@@ -1,6 +1,7 @@
 //! Whole programs, as users run them. One program of tests, in groups; each test says in its table which ring it is in, and what it
 //! needs ([`foreread_tests::suite`]). What this machine cannot run is reported as ignored, with the reason.
 
+mod cache;
 mod cc;
 mod daemon;
 mod learns;
@@ -21,6 +22,7 @@ fn main() {
     observer::add(&mut suite);
     mpi::add(&mut suite);
     cc::add(&mut suite);
+    cache::add(&mut suite);
     daemon::add(&mut suite);
     learns::add(&mut suite);
     traces::add(&mut suite);

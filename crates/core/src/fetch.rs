@@ -70,6 +70,8 @@ pub(crate) struct State {
     prices: BTreeMap<u64, Price>,
     /// Pages that may be requested and not passed.
     budget: u64,
+    /// Pages of gaps that may be requested.
+    gaps: u64,
     /// Pages that the program has read so far, and how many of them are planned.
     pub(crate) read: Pages,
     passed: u64,
@@ -107,10 +109,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(files: Arc<dyn Files>, memory: u64, trial: Option<u64>) -> Self {
+    pub(crate) fn new(files: Arc<dyn Files>, state: State) -> Self {
         Self {
             files,
-            state: Mutex::new(State::new(memory, trial)),
+            state: Mutex::new(state),
             more: Condvar::new(),
             room: Condvar::new(),
             known: Arc::default(),
@@ -178,7 +180,10 @@ impl Shared {
                 false => state.next(),
             };
             let wake = match next {
-                Next::End => return None,
+                Next::End => {
+                    self.room.notify_all();
+                    return None;
+                }
                 Next::Work(task) => {
                     if had_no_room && state.has_room() {
                         self.room.notify_all();
@@ -252,15 +257,41 @@ impl Shared {
     pub(crate) fn is_done(&self) -> bool {
         self.lock().is_done()
     }
+
+    /// Whether there is any thread to fetch.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.lock().threads > 0
+    }
+
+    /// Waits until all wants have been seen to.
+    pub(crate) fn await_done(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while !state.is_done() {
+            state = wait(&self.room, state);
+        }
+        state
+    }
 }
 
 impl State {
     /// A part of so many pages of free memory may be requested and not passed by the program; until the plan is trusted, `trial` pages at
     /// first.
     pub(crate) fn new(memory: u64, trial: Option<u64>) -> Self {
+        let budget = (memory / SHARE).max(1);
         Self {
-            budget: (memory / SHARE).max(1),
+            budget,
+            gaps: budget / 2,
             trial,
+            most_threads: THREADS,
+            ..Self::default()
+        }
+    }
+
+    /// All wants are requested, and so many pages of gaps at most: memory is there for that, and no program is waited for.
+    pub(crate) fn filling(gaps: u64) -> Self {
+        Self {
+            budget: u64::MAX,
+            gaps,
             most_threads: THREADS,
             ..Self::default()
         }
@@ -314,7 +345,7 @@ impl State {
             });
         }
         // Gaps take memory that nobody asked for.
-        let has_room = self.trial.is_none() && self.between < self.budget / 2;
+        let has_room = self.trial.is_none() && self.between < self.gaps;
         let room = self.most() - self.taken.saturating_sub(self.passed);
         let prices = &mut self.prices;
         let mut look = false;

@@ -11,6 +11,7 @@
 //! - [`pages`]: sets of pages of files.
 //! - [`account`]: what the program is seen to do, and what came of the plan: issued = useful + late + evicted + wasted + unknown.
 //! - [`session`]: all of that together.
+//! - [`fill`](mod@fill): the same for no program: pages are brought into memory, and that is all.
 //!
 //! Data flow: record → [`wants`] → [`fetch`] → page cache; reads seen → [`account`].
 
@@ -20,6 +21,7 @@ mod account;
 mod backlog;
 pub mod cold;
 mod fetch;
+mod fill;
 #[cfg(test)]
 mod on_a_machine;
 mod pages;
@@ -35,6 +37,7 @@ use std::ops::Range;
 use foreread_plan::{FileId, FileMeta};
 
 pub use account::{Account, Left, Names};
+pub use fill::{Filled, fill};
 pub use session::Session;
 pub use wants::Trace;
 pub use worker::Difference;

@@ -1,4 +1,4 @@
-//! A plan that is being fetched, what the program is seen to read, and the account of both: [`State`](crate::fetch::State) and
+//! A plan that is being fetched, what the program is seen to read, and the account of both: [`State`] and
 //! [`Seen`], with real threads.
 //!
 //! Data flow: trace → [`Wants`] → [`Shared`]; reads → [`Seen`] → [`Shared`]; at the end the [`Account`].
@@ -12,7 +12,7 @@ use foreread_sys::thread;
 
 use crate::Files;
 use crate::account::{Account, Seen};
-use crate::fetch::Shared;
+use crate::fetch::{Shared, State};
 use crate::pages::Planned;
 use crate::wants::{JOINED, Trace, Wants};
 
@@ -39,7 +39,7 @@ impl Session {
         on_trial: bool,
     ) -> io::Result<Self> {
         let trial = on_trial.then_some(JOINED);
-        let shared = Arc::new(Shared::new(Arc::clone(&files), memory, trial));
+        let shared = Arc::new(Shared::new(Arc::clone(&files), State::new(memory, trial)));
         let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
         thread::builder("foreread-wants").spawn(move || {

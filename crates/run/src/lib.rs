@@ -66,6 +66,7 @@ use watch::Watch;
 
 pub use cache::parse_cache;
 pub use observer::{Choice, find_preload, preload_variables};
+pub use paths::destination;
 pub use profile::in_words;
 pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};

@@ -14,7 +14,7 @@ const LINKS: usize = 40;
 ///
 /// # Errors
 /// When something is there that is no regular file, or cannot be looked at: it is not to be replaced.
-pub(super) fn destination(path: &Path) -> anyhow::Result<Place> {
+pub fn destination(path: &Path) -> anyhow::Result<Place> {
     match path.metadata() {
         Ok(meta) if !meta.is_file() => bail!("{} is not a regular file", path.display()),
         Err(why) if why.kind() != io::ErrorKind::NotFound => {

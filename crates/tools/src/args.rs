@@ -3,6 +3,7 @@
 //! Invariant: everything a user can type is declared here, so that help, completions and
 //! man pages, which are made from these types, are complete.
 
+pub(crate) mod cache;
 pub(crate) mod daemon;
 
 use std::ffi::OsString;
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Prune(Prune),
     Analyze(Analyze),
     Sim(Sim),
+    #[command(subcommand)]
+    Cache(cache::Cache),
     #[command(subcommand)]
     Daemon(daemon::Daemon),
     Predict(daemon::Predict),

@@ -12,6 +12,7 @@
 
 mod analyze;
 mod args;
+mod cache;
 mod calibrate;
 mod chosen;
 mod daemon;
@@ -77,6 +78,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Prune(prune) => forget::prune(&prune),
         Command::Analyze(analyze) => analyze::analyze(&analyze),
         Command::Sim(sim) => sim::sim(&sim),
+        Command::Cache(cache) => cache::cache(&cache),
         Command::Daemon(daemon) => daemon::daemon(daemon),
         Command::Predict(predict) => daemon::predict(&predict),
         Command::Doctor(doctor) => doctor::doctor(&doctor),

@@ -11,14 +11,13 @@ fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
         for number in 0..20 {
             let path = format!("/f/{number}");
             let symbol = loaded.symbols.meet(Kind::File, Path::new(&path), None);
-            let file = crate::File {
-                path: std::sync::Arc::new(path.into()),
+            let node = foreread_observe::Node {
                 device: 1,
                 inode: number + 1,
                 generation: 0,
                 size: 1 << 20,
             };
-            loaded.files.met(symbol, &file, 7);
+            loaded.files.met(symbol, &node, 7);
             loaded.files.fetched((1, number + 1), (3, 9), 0);
             model.see(Whose(1), symbol, true);
         }

@@ -1,0 +1,314 @@
+//! A saved cache, and what of it is as it was: files of the same path, size and time of modification, with their pages that are missing.
+//!
+//! Data flow: record → pages of files, in order → files found, and compared → parts to be fetched, with their places.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use anyhow::Result;
+use foreread_plan::format::{Ending, Reader};
+use foreread_plan::{Access, FileId, FileMeta, Kind, PAGE};
+use foreread_sys::file::{FileFacts, Opener, fiemap};
+use foreread_sys::residency;
+
+use super::LeftOut;
+use super::mounts::Mounts;
+
+/// Runs of pages that are taken in, at most, of which each takes 16 bytes: a list may be written to use up memory.
+const RANGES: u64 = 1 << 24;
+
+/// Pages of files, in order, each page once.
+#[derive(Debug, Default)]
+pub(super) struct Saved {
+    /// In the order in which the list has the files first.
+    pub(super) files: Vec<(FileMeta, Vec<Range<u64>>)>,
+    /// Why there is no more of it.
+    pub(super) trouble: Option<String>,
+}
+
+impl Saved {
+    /// Reads a saved cache, or any record, as far as it is sound.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let mut reader = Reader::open(path)?;
+        let mut trouble = None;
+        let mut order = Vec::new();
+        let mut pages: HashMap<FileId, Vec<Range<u64>>> = HashMap::new();
+        let mut left = RANGES;
+        for access in reader.accesses() {
+            let access = match access {
+                Ok(access) => access,
+                Err(why) => {
+                    trouble = Some(why.to_string());
+                    break;
+                }
+            };
+            if left == 0 {
+                trouble = Some(format!("{}: more than {RANGES} ranges", path.display()));
+                break;
+            }
+            if !reads(&access) {
+                continue;
+            }
+            let all = pages.entry(access.file).or_insert_with(|| {
+                order.push(access.file);
+                Vec::new()
+            });
+            let added = access.extent.pages();
+            match all.last_mut().filter(|last| last.end == added.start) {
+                Some(last) => last.end = added.end,
+                None => {
+                    left -= 1;
+                    all.push(added);
+                }
+            }
+        }
+        if trouble.is_none()
+            && let Ending::Truncated { at } = reader.ending()
+        {
+            trouble = Some(format!("{} ends early, at byte {at}", path.display()));
+        }
+        let metas = reader.files();
+        let files = order.into_iter().filter_map(|id| {
+            let meta = metas.get(&id)?;
+            Some((meta.clone(), normal(pages.remove(&id)?)))
+        });
+        Ok(Self {
+            files: files.collect(),
+            trouble,
+        })
+    }
+}
+
+fn reads(access: &Access) -> bool {
+    (access.kind.reads() || access.kind == Kind::Touch) && !access.extent.is_empty()
+}
+
+/// The same pages in order, each once.
+fn normal(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    all.sort_unstable_by_key(|pages| pages.start);
+    let mut joined: Vec<Range<u64>> = Vec::with_capacity(all.len());
+    for pages in all {
+        match joined.last_mut().filter(|last| last.end >= pages.start) {
+            Some(last) => last.end = last.end.max(pages.end),
+            None => joined.push(pages),
+        }
+    }
+    joined
+}
+
+/// Those of `all` that are not in `there`; both in order.
+pub(super) fn without(all: &[Range<u64>], there: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut there = there.iter().peekable();
+    for pages in all {
+        let mut start = pages.start;
+        while let Some(known) = there.peek() {
+            if known.end <= start {
+                there.next();
+            } else if known.start >= pages.end {
+                break;
+            } else {
+                if known.start > start {
+                    left.push(start..known.start);
+                }
+                start = known.end.min(pages.end);
+                if known.end >= pages.end {
+                    break;
+                }
+            }
+        }
+        if start < pages.end {
+            left.push(start..pages.end);
+        }
+    }
+    left
+}
+
+pub(super) fn count(all: &[Range<u64>]) -> u64 {
+    all.iter().map(|pages| pages.end - pages.start).sum()
+}
+
+/// Where a part lies: on a device, at a place, or in a file where that is not known.
+type Place = (u64, Option<u64>, u64, u64);
+
+/// What is to be fetched.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// The files, as they were found.
+    pub(super) files: BTreeMap<FileId, FileMeta>,
+    /// Pages of each that are fetched.
+    pub(super) missing: Vec<(FileId, Vec<Range<u64>>)>,
+    /// Parts of them in the order in which they lie on their devices.
+    pub(super) parts: Vec<(FileId, Range<u64>)>,
+    /// Pages that are in memory.
+    pub(super) there: u64,
+    /// Pages that are fetched.
+    pub(super) fetched: u64,
+    /// Pages that there is no memory for.
+    pub(super) beyond: u64,
+    /// Files that are as they were.
+    pub(super) fitting: u64,
+    pub(super) changed: LeftOut,
+    pub(super) gone: LeftOut,
+}
+
+impl Wanted {
+    /// What of a saved cache is to be fetched, up to so many pages.
+    pub(super) fn of(saved: &Saved, mounts: &Mounts, opener: &Opener, most: u64) -> Self {
+        let mut wanted = Self::default();
+        let mut parts: Vec<(Place, FileId, Range<u64>)> = Vec::new();
+        for (number, (meta, pages)) in saved.files.iter().enumerate() {
+            let id = FileId(number as u32);
+            let Some((file, facts)) = wanted.find(meta, mounts, opener) else {
+                continue;
+            };
+            wanted.fitting += 1;
+            let size = facts.size.div_ceil(PAGE);
+            let within = pages
+                .iter()
+                .map(|pages| pages.start.min(size)..pages.end.min(size));
+            let pages: Vec<_> = within.filter(|pages| !pages.is_empty()).collect();
+            let there = residency::ready(&file, &facts).unwrap_or_default();
+            let mut missing = without(&pages, &there);
+            let all = count(&missing);
+            wanted.there += count(&pages) - all;
+            cut(&mut missing, most - wanted.fetched);
+            let fetched = count(&missing);
+            wanted.fetched += fetched;
+            wanted.beyond += all - fetched;
+            if missing.is_empty() {
+                continue;
+            }
+            place(&file, &facts, &missing, |place, pages| {
+                parts.push((place, id, pages));
+            });
+            wanted.files.insert(
+                id,
+                FileMeta {
+                    dev: facts.dev,
+                    ino: facts.ino,
+                    ..meta.clone()
+                },
+            );
+            wanted.missing.push((id, missing));
+        }
+        parts.sort_unstable_by_key(|(place, _, _)| *place);
+        wanted.parts = parts
+            .into_iter()
+            .map(|(_, id, pages)| (id, pages))
+            .collect();
+        wanted
+    }
+
+    /// Opens a file that is as it was.
+    fn find(
+        &mut self,
+        meta: &FileMeta,
+        mounts: &Mounts,
+        opener: &Opener,
+    ) -> Option<(OwnedFd, FileFacts)> {
+        if let Some(kind) = mounts.refused(&meta.path) {
+            self.gone
+                .add(&meta.path, &format!("on {kind}, no local file system"));
+            return None;
+        }
+        let (file, facts) = match opener.open(&meta.path) {
+            Ok(found) => found,
+            Err(why) => {
+                self.gone.add(&meta.path, &why);
+                return None;
+            }
+        };
+        // After a restart, or on another machine, devices and inodes may have other numbers.
+        if (facts.size, facts.mtime_ns) != (meta.size, meta.mtime_ns) {
+            self.changed.add(
+                &meta.path,
+                &match facts.size == meta.size {
+                    true => "written to since".to_owned(),
+                    false => format!("was {} bytes, is {}", meta.size, facts.size),
+                },
+            );
+            return None;
+        }
+        Some((file, facts))
+    }
+}
+
+/// Leaves out what is more than so many pages.
+fn cut(all: &mut Vec<Range<u64>>, mut most: u64) {
+    all.retain_mut(|pages| {
+        pages.end = pages.end.min(pages.start.saturating_add(most));
+        most -= pages.end - pages.start;
+        !pages.is_empty()
+    });
+}
+
+/// Where pages of a file lie: what does not lie together comes in parts.
+fn place(
+    file: &OwnedFd,
+    facts: &FileFacts,
+    all: &[Range<u64>],
+    mut put: impl FnMut(Place, Range<u64>),
+) {
+    let extents = fiemap(file, 0..facts.size).unwrap_or_default();
+    let FileFacts { dev, ino, .. } = *facts;
+    for pages in all {
+        let mut start = pages.start;
+        let first = extents.partition_point(|extent| extent.logical + extent.len <= start * PAGE);
+        for extent in &extents[first..] {
+            let known = extent.logical / PAGE..(extent.logical + extent.len).div_ceil(PAGE);
+            if known.start >= pages.end {
+                break;
+            }
+            if known.start > start {
+                put((dev, None, ino, start), start..known.start);
+                start = known.start;
+            }
+            let end = known.end.min(pages.end);
+            if end > start {
+                let at = extent.physical + (start * PAGE).saturating_sub(extent.logical);
+                put((dev, Some(at), ino, start), start..end);
+                start = end;
+            }
+        }
+        if start < pages.end {
+            put((dev, None, ino, start), start..pages.end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
+        prop::collection::vec((0u64..200, 1u64..20), 0..30).prop_map(|all| {
+            normal(
+                all.into_iter()
+                    .map(|(start, len)| start..start + len)
+                    .collect(),
+            )
+        })
+    }
+
+    fn set(all: &[Range<u64>]) -> BTreeSet<u64> {
+        all.iter().cloned().flatten().collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_missing_is_what_is_not_there(all in ranges(), there in ranges(), most in 0u64..300) {
+            let mut left = without(&all, &there);
+            let expected: BTreeSet<u64> = set(&all).difference(&set(&there)).copied().collect();
+            prop_assert_eq!(&set(&left), &expected);
+            prop_assert_eq!(count(&left), expected.len() as u64);
+            cut(&mut left, most);
+            prop_assert_eq!(count(&left), most.min(expected.len() as u64));
+            prop_assert!(set(&left).into_iter().eq(expected.into_iter().take(most as usize)));
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! `foreread cache save` and `restore`: the pages that were in memory come back, and nothing that may not be touched is.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use foreread_plan::PAGE;
+use foreread_tests::silent::{self, Silent};
+use foreread_tests::suite::{ALL, QUICK, Suite, Test};
+use foreread_tests::{AutomountPoint, Lab, Need, check, text};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::Value;
+
+const TESTS: &[Test] = &[
+    (
+        "saved_pages_come_back_and_no_others",
+        QUICK.one_at_a_time(),
+        &[],
+        comes_back,
+    ),
+    (
+        "files_that_have_changed_or_are_gone_are_left_out",
+        QUICK,
+        &[],
+        changed,
+    ),
+    (
+        "no_more_is_restored_than_memory_is_given",
+        QUICK,
+        &[],
+        budget,
+    ),
+    ("bad_saved_caches_are_named", QUICK, &[], bad),
+    (
+        "links_pipes_and_other_file_systems_are_left_alone",
+        QUICK,
+        &[Need::Automount, Need::Fuse],
+        left_alone,
+    ),
+    (
+        "what_a_user_may_not_read_or_ask_about_is_counted",
+        QUICK,
+        &[Need::Nobody],
+        not_mine,
+    ),
+    ("a_whole_machine_is_saved", ALL, &[Need::Root], all),
+];
+
+pub fn add(suite: &mut Suite) {
+    suite.add("cache", TESTS);
+}
+
+/// Brings these pages of a cold file into memory, and no others.
+fn read(path: &Path, pages: impl Iterator<Item = u64>) {
+    let file = File::open(path).expect("our own file");
+    foreread_sys::cache::advise_random(&file).expect("advice");
+    for page in pages {
+        file.read_exact_at(&mut [0], page * PAGE).expect("a page");
+    }
+}
+
+/// The account of a command that has to end well.
+fn account(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn said(output: &Output) -> String {
+    let all = text(&output.stdout) + &text(&output.stderr);
+    all.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn comes_back() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("folder")).expect("a folder");
+    for name in ["folder/scattered", "folder/whole", "folder/cold"] {
+        lab.data(name, 4);
+        lab.cold(&[name]);
+    }
+    read(&lab.path("folder/scattered"), (0..1024).step_by(3));
+    fs::read(lab.path("folder/whole")).expect("our own file");
+    let saved = account(&lab.foreread(&["cache", "save", "saved", "folder", "--json"]));
+    check!(saved["files"] == 2 && saved["looked_at"] == 3, "{saved}");
+    check!(saved["bytes"] == 342 * PAGE + (4 << 20), "{saved}");
+    lab.cold(&["folder/scattered", "folder/whole"]);
+    let restored = account(&lab.foreread(&["cache", "restore", "saved", "--json"]));
+    check!(restored["restored_bytes"] == saved["bytes"], "{restored}");
+    check!(lab.cached("folder/whole") == 4 << 20);
+    check!(lab.cached("folder/cold") == 0);
+    let cached = lab.cached("folder/scattered");
+    let fetched = restored["fetched_bytes"].as_u64().expect("a number");
+    check!(cached == fetched - (4 << 20), "{cached}: {restored}");
+    // Again there is nothing to do.
+    let again = lab.foreread(&["cache", "restore", "saved"]);
+    let said = said(&again);
+    check!(
+        said.contains("of 2 files in") && said.contains(": 0 B read from the device"),
+        "{said}"
+    );
+}
+
+fn changed() {
+    let lab = Lab::new();
+    for name in ["same", "resized", "modified", "gone"] {
+        lab.write(name, vec![7; 40_000]);
+    }
+    let names = [
+        "cache", "save", "saved", "same", "resized", "modified", "gone",
+    ];
+    assert_eq!(
+        account(&lab.foreread(&[&names[..], &["--json"]].concat()))["files"],
+        4
+    );
+    lab.write("resized", "short");
+    lab.write("modified", vec![8; 40_000]);
+    fs::remove_file(lab.path("gone")).expect("our own file");
+    let output = lab.foreread(&["cache", "restore", "saved"]);
+    assert!(output.status.success(), "{output:?}");
+    let words = said(&output);
+    for part in [
+        "of 1 file in",
+        "2 of 4 files have changed: left out (such as",
+        "was 40000 bytes, is 5",
+        "1 of 4 files cannot be read: left out",
+        "No such file or directory",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    fs::remove_file(lab.path("same")).expect("our own file");
+    let none = lab.foreread(&["cache", "restore", "saved"]);
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
+}
+
+fn budget() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    account(&lab.foreread(&["cache", "save", "saved", "data", "--json"]));
+    lab.cold(&["data"]);
+    let some = account(&lab.foreread(&["cache", "restore", "saved", "--memory", "1M", "--json"]));
+    check!(some["fetched_bytes"] == 1 << 20, "{some}");
+    check!(lab.cached("data") == 1 << 20);
+    let output = lab.foreread(&["cache", "restore", "saved", "--memory", "1M"]);
+    check!(
+        said(&output).contains("left out: --memory allows 1.00 MiB"),
+        "{output:?}"
+    );
+    let too_much = lab.foreread(&["cache", "restore", "saved", "--memory", "1000T", "--json"]);
+    check!(
+        account(&too_much)["memory_bytes"].as_u64() < Some(1 << 50),
+        "{too_much:?}"
+    );
+    for nothing in ["0", "4095", "x", "-1"] {
+        let refused = lab.foreread(&["cache", "restore", "saved", "--memory", nothing]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(said(&refused).contains("--memory"), "{refused:?}");
+    }
+}
+
+fn bad() {
+    let lab = Lab::new();
+    lab.data("data", 2);
+    let save = |to: &str, of: &str| lab.foreread(&["cache", "save", to, of]);
+    assert!(save("saved", "data").status.success());
+    let sound = fs::read(lab.path("saved")).expect("a saved cache");
+    // Each names the file, and ends without having done its work.
+    for (name, content, why) in [
+        ("text", b"not a cache".to_vec(), "is not a foreread record"),
+        (
+            "newer",
+            [&sound[..8], &[99, 0], &sound[10..]].concat(),
+            "format version 99",
+        ),
+        ("head", sound[..9].to_vec(), "ends after 9 bytes"),
+        ("cut", sound[..sound.len() - 30].to_vec(), "ends early"),
+    ] {
+        lab.write(name, content);
+        let refused = lab.foreread(&["cache", "restore", name]);
+        assert!(!refused.status.success(), "{refused:?}");
+        let said = said(&refused);
+        assert!(said.contains(name) && said.contains(why), "{said}");
+    }
+    for name in ["none", "/dev/zero", "."] {
+        let refused = lab.foreread(&["cache", "restore", name]);
+        assert!(
+            !refused.status.success() && said(&refused).contains(name),
+            "{refused:?}"
+        );
+    }
+    for to in ["/dev/full", ".", "none/saved"] {
+        let refused = save(to, "data");
+        assert!(
+            !refused.status.success() && said(&refused).contains(to),
+            "{refused:?}"
+        );
+    }
+    // What is not there is no reason to replace what was saved.
+    let refused = save("saved", "missing");
+    assert!(
+        !refused.status.success() && said(&refused).contains("missing"),
+        "{refused:?}"
+    );
+    assert_eq!(fs::read(lab.path("saved")).expect("it is there"), sound);
+    assert_eq!(
+        lab.foreread(&["cache", "save", "saved"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(lab.foreread(&["cache"]).status.code(), Some(2));
+    let names = fs::read_dir(lab.path("")).expect("our own folder");
+    let hidden = names.filter(|name| {
+        let name = name.as_ref().expect("a name").file_name();
+        name.to_string_lossy().starts_with('.')
+    });
+    assert_eq!(hidden.count(), 0);
+}
+
+fn left_alone() {
+    let lab = Lab::new();
+    let folder = lab.path("folder");
+    for name in ["folder", "folder/fuse", "folder/auto"] {
+        fs::create_dir(lab.path(name)).expect("a folder");
+    }
+    lab.write("outside", vec![1; 8192]);
+    lab.write("folder/file", vec![1; 8192]);
+    symlink(lab.path("outside"), folder.join("link")).expect("a link");
+    symlink("/", folder.join("root")).expect("a link");
+    mknodat(CWD, folder.join("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    let point = AutomountPoint::make("indirect", folder.join("auto")).expect("as tried before");
+    let fuse = Silent::mount(&folder.join("fuse")).expect("as tried before");
+    let save = ["cache", "save", "saved", "folder", "--json"];
+    let saved = account(&lab.foreread(&save));
+    assert_eq!(
+        (&saved["looked_at"], &saved["files"]),
+        (&1.into(), &1.into()),
+        "{saved}"
+    );
+    assert_eq!(saved["elsewhere"]["files"], 2, "{saved}");
+    assert!(!point.is_asked(Duration::ZERO), "a mount was asked for");
+    // A list that leads there is not followed.
+    let inside = fuse.folder.join(silent::FILE).display().to_string();
+    let named = lab.foreread(&["cache", "save", "other", &inside]);
+    assert!(said(&named).contains("no local file system"), "{named:?}");
+    fs::rename(lab.path("folder/file"), lab.path("moved")).expect("our own file");
+    symlink(lab.path("moved"), lab.path("folder/file")).expect("a link");
+    let restored = lab.foreread(&["cache", "restore", "saved"]);
+    assert_eq!(restored.status.code(), Some(1), "{restored:?}");
+    assert!(said(&restored).contains("cannot be read"), "{restored:?}");
+}
+
+fn not_mine() {
+    let lab = Lab::of_nobody();
+    lab.write("mine", vec![1; 8192]);
+    let theirs = Path::new("/etc/passwd");
+    fs::read(theirs).expect("anybody may");
+    let saved = lab.foreread(&["cache", "save", "saved", "mine", "/etc/passwd", "--json"]);
+    let saved = account(&saved);
+    assert_eq!(saved["files"], 1, "{saved}");
+    assert_eq!(saved["untold"]["files"], 1, "{saved}");
+    let secret = lab.path("secret");
+    fs::write(&secret, vec![1; 8192]).expect("our own file");
+    fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("ours");
+    let saved = account(&lab.foreread(&["cache", "save", "saved", "secret", "--json"]));
+    assert_eq!(
+        (&saved["files"], &saved["unreadable"]["files"]),
+        (&0.into(), &1.into()),
+        "{saved}"
+    );
+}
+
+fn all() {
+    let lab = Lab::new();
+    lab.write("here", vec![1; 8192]);
+    let saved = account(&lab.foreread(&["cache", "save", "saved", "--all", "--json"]));
+    assert!(saved["files"].as_u64() > Some(10), "{saved}");
+}
