@@ -27,7 +27,7 @@ SLICER := target/slicer
 CLANG := /usr/lib/llvm-19/lib/cmake/clang
 
 .PHONY: all build slicer sqlite python bench-build test test-all test-rust test-programs test-loom test-slicer test-sqlite \
-	test-sqlite-quick test-python test-python-quick soak lint bench bench-quick demo install uninstall deps fuzz clean help
+	test-sqlite-quick test-python test-python-quick soak lint bench bench-quick demo install uninstall deb test-deb tarball test-tarball crates deps fuzz clean help
 
 all: build
 
@@ -45,6 +45,7 @@ help:
 	@echo 'make fuzz                   FUZZ_SECONDS of each fuzz target (nightly and cargo-fuzz)'
 	@echo 'make soak                   SOAK_SECONDS of random programs, killed and short of memory and disk'
 	@echo 'make install PREFIX=DIR     the program, the libraries and headers, man pages and completions'
+	@echo 'make deb, tarball, crates   target/deb, target/foreread-*.tar.gz, target/package; test-deb and test-tarball try them'
 	@echo 'make deps                   the Debian packages all this needs; test and demo see to theirs'
 	@echo 'make clean                  remove what was built'
 
@@ -218,6 +219,24 @@ uninstall:
 		$(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
 	rm -f $(LIB64)/systemd/system/forereadd.service
 	rm -rf $(LIB)
+
+# Packages. The tests install, try and remove them: of Debian in a clean root, of the tarball in an empty home.
+deb: build python
+	packaging/deb.sh $(VERSION)
+
+test-deb: deb
+	packaging/test-deb.sh target/deb
+
+tarball: build
+	MAKE='$(MAKE)' packaging/tarball.sh $(VERSION)
+
+test-tarball: tarball
+	packaging/test-tarball.sh target/foreread-$(VERSION)-linux-$$(uname -m).tar.gz
+
+# What crates.io gets: the client, and the crates that it depends on, each built from its package alone.
+PUBLISHED := features disk plan sys segment sched sources backend engine profiles client
+crates:
+	$(CARGO) package $(PUBLISHED:%=-p foreread-%)
 
 deps:
 	@sh packages.sh deps
