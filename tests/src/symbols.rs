@@ -28,6 +28,27 @@ pub fn interposed(library: &Path) -> Vec<String> {
     functions
 }
 
+/// The versions of glibc that one of foreread's libraries cannot be loaded without, as major and minor numbers.
+///
+/// # Panics
+/// As [`interposed`].
+pub fn needed_versions(library: &Path) -> Vec<(u32, u32)> {
+    let listed = Command::new("readelf")
+        .args(["--version-info", "-W"])
+        .arg(library)
+        .output()
+        .expect("readelf");
+    let listed = text(&listed.stdout);
+    let versions = listed.split("Name: GLIBC_").skip(1).map(|rest| {
+        let mut numbers = rest.split(|end: char| !end.is_ascii_digit());
+        let mut next = || numbers.next()?.parse().ok();
+        next().zip(next()).expect("two numbers")
+    });
+    let versions: Vec<_> = versions.collect();
+    assert!(!versions.is_empty(), "{listed}");
+    versions
+}
+
 /// Those that no word of a source names.
 pub fn unnamed(functions: Vec<String>, source: &str) -> Vec<String> {
     let named: Vec<&str> = source

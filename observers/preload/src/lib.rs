@@ -35,6 +35,7 @@ mod exec;
 mod files;
 mod heartbeat;
 mod hooks;
+mod key;
 mod names;
 mod open;
 mod pace;

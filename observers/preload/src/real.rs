@@ -97,7 +97,7 @@ reals! {
     __xstat __xstat64 __lxstat __lxstat64 __fxstatat __fxstatat64
     access faccessat eaccess euidaccess readlink readlinkat __readlink_chk __readlinkat_chk
     opendir scandir scandir64 scandirat scandirat64 getdents64
-    pthread_cancel prctl
+    pthread_cancel pthread_key_create pthread_getspecific pthread_setspecific prctl
     chroot setns unshare mount umount umount2
     setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups initgroups capset
     execv execve execvp execvpe fexecve execl execle execlp posix_spawn posix_spawnp

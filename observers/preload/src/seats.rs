@@ -1,7 +1,7 @@
 //! Which thread has which ring.
 //!
 //! Each thread that has something to say claims a ring, whose slots the process maps then if it has not yet, and keeps it
-//! under a `pthread` key. What a process knows of its rings
+//! as a word of its own ([`key`]). What a process knows of its rings
 //! lies on one page that the kernel wipes in forked children, so that a child can never write into its parent's rings,
 //! however it was forked; a child that shares memory (vfork) borrows its parent's ring while the parent waits.
 //!
@@ -19,12 +19,7 @@ use foreread_ring::{RINGS, Shared, Slots, THREAD_NO_STDIO, Writer, encode, slots
 use crate::pace::Pace;
 use crate::streak::Streak;
 use crate::sys::{self, Allowed};
-use crate::{paths, report, stdio, threads};
-
-static KEY: AtomicU32 = AtomicU32::new(0);
-
-/// Keys below this have their values inside glibc's description of a thread: to set one allocates nothing.
-const KEYS_INSIDE: u32 = 32;
+use crate::{key, paths, report, stdio, threads};
 
 /// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
 static MAPPED: [AtomicPtr<Slots>; RINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; RINGS];
@@ -108,15 +103,9 @@ pub fn ready(allowed: Allowed, pid: u32) -> bool {
     if !sys::wipe_on_fork(allowed, &OWN) {
         return false;
     }
-    let mut key = 0;
-    // SAFETY: `key` is writable, `thread_ends` is a destructor of the type asked for.
-    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
-        return false;
-    }
-    KEY.store(key, Ordering::Relaxed);
     own(pid);
     PARENT.store(sys::getppid(allowed), Ordering::Relaxed);
-    key < KEYS_INSIDE
+    key::create(thread_ends)
 }
 
 /// Takes a seat for this thread, if it has none.
@@ -145,8 +134,7 @@ pub fn own(pid: u32) {
 
 /// In a forked child: this thread's seat was its parent's.
 pub fn forget() {
-    // SAFETY: our own key.
-    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::null()) };
+    key::set(ptr::null());
     forget_main();
 }
 
@@ -228,17 +216,12 @@ fn quiet_seat(area: &Shared) -> Option<&'static Seat> {
 
 /// Whether this thread has a ring.
 pub fn is_seated() -> bool {
-    // SAFETY: our own key.
-    unsafe { !libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).is_null() }
+    !key::get().is_null()
 }
 
 fn seat(area: &Shared) -> Option<&'static Seat> {
-    // SAFETY: our own key; its values are null or seats.
-    let seat = unsafe {
-        libc::pthread_getspecific(KEY.load(Ordering::Relaxed))
-            .cast::<Seat>()
-            .as_ref()
-    };
+    // SAFETY: a thread's word is null or a seat.
+    let seat = unsafe { key::get().cast::<Seat>().as_ref() };
     if seat.is_some() {
         seat
     } else {
@@ -252,8 +235,7 @@ pub fn in_helper() -> bool {
     if threads::is_alone() || main_seat().is_some() {
         return false;
     }
-    // SAFETY: our own key.
-    let seat = unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) };
+    let seat = key::get();
     if seat.is_null() {
         sit_with_helpers()
     } else {
@@ -267,11 +249,7 @@ fn sit_with_helpers() -> bool {
     let helps = threads::is_helper();
     if helps {
         // Without the memory for it the thread is asked for its name each time.
-        // SAFETY: our own key, and a value that its destructor understands.
-        unsafe {
-            let key = KEY.load(Ordering::Relaxed);
-            libc::pthread_setspecific(key, (&raw const HELPERS).cast());
-        }
+        key::set((&raw const HELPERS).cast());
     }
     helps
 }
@@ -321,11 +299,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         *seat.pace.get() = Pace::NEW;
     }
     seat.goes_on.store(false, Ordering::Relaxed);
-    // SAFETY: our own key, and a value that its destructor understands.
-    let set = unsafe {
-        libc::pthread_setspecific(KEY.load(Ordering::Relaxed), ptr::from_ref(seat).cast())
-    };
-    if set != 0 {
+    if !key::set(ptr::from_ref(seat).cast()) {
         writer.release(area, pid, tid);
         return None;
     }
@@ -349,13 +323,10 @@ fn map(area: &Shared, ring: usize) -> Option<&'static Slots> {
 
 /// Gives this thread's ring back.
 pub fn leave_seat() {
-    // SAFETY: our own key; its values are null or seats.
-    unsafe {
-        let key = KEY.load(Ordering::Relaxed);
-        let seat = libc::pthread_getspecific(key);
-        if libc::pthread_setspecific(key, ptr::null()) == 0 {
-            thread_ends(seat);
-        }
+    let seat = key::get();
+    if key::set(ptr::null()) {
+        // SAFETY: the thread's word.
+        unsafe { thread_ends(seat) };
     }
 }
 
@@ -365,12 +336,16 @@ fn forget_main() {
     MAIN.store(0, Ordering::Relaxed);
 }
 
-extern "C" fn thread_ends(seat: *mut c_void) {
+/// Gives back the ring of a thread that ends, or that needs it no more.
+///
+/// # Safety
+/// `seat` must be the thread's word.
+unsafe extern "C" fn thread_ends(seat: *mut c_void) {
     if main_seat().is_some() {
         forget_main();
     }
     let pid = OWN.pid.load(Ordering::Relaxed);
-    // SAFETY: a value of our key: null, or a seat that this thread has filled. In a
+    // SAFETY: a thread's word: null, or a seat that this thread has filled. In a
     // forked child that has not noticed (pid 0) the seat is the parent's.
     let Some(seat) = (unsafe { seat.cast::<Seat>().as_ref() }) else {
         return;

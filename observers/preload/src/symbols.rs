@@ -9,7 +9,7 @@
 //! The list of objects is the one that the loader keeps for debuggers (`_r_debug`). It only grows at its end while the
 //! program is being started, and is not looked at later.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -290,14 +290,30 @@ unsafe fn is_same(mut one: *const u8, mut other: *const u8) -> bool {
     false
 }
 
-/// The next definition of a symbol after this library, as `dlsym` finds it; 0 if there is none.
+/// The next definition of a symbol after this library, as `dlsym` finds it; 0 if there is none, or no `dlsym`, which an older
+/// glibc has in libdl.
 pub fn next(name: &CStr) -> usize {
-    // SAFETY: a terminated name; RTLD_NEXT searches the objects after this library.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
-    if found == 0 {
-        // What it has to say is not for the program.
-        // SAFETY: clears this thread's message.
-        unsafe { libc::dlerror() };
+    type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+    type Dlerror = unsafe extern "C" fn() -> *mut c_char;
+    static NAMES: Wanted<2> = Wanted::new(b"dlsym\0dlerror\0");
+    let [Some(dlsym), Some(dlerror)] = NAMES.each.map(|each| in_tables(&NAMES, each)) else {
+        return 0;
+    };
+    // SAFETY: the C library's functions of these types; a terminated name; RTLD_NEXT searches the objects after this library.
+    unsafe {
+        let dlsym = core::mem::transmute::<usize, Dlsym>(dlsym);
+        let found = dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize;
+        if found == 0 {
+            // What it has to say is not for the program.
+            core::mem::transmute::<usize, Dlerror>(dlerror)();
+        }
+        found
     }
-    found
+}
+
+/// The address of a name of the `wanted` ones that some object's table has.
+fn in_tables<const COUNT: usize>(wanted: &Wanted<COUNT>, (hash, at): (u32, u16)) -> Option<usize> {
+    let name = wanted.names[at.into()..].as_ptr();
+    let mut objects = objects()?.filter(|object| !is_kernels(object));
+    objects.find_map(|object| Tables::of(object)?.find(name, hash)?.ok())
 }

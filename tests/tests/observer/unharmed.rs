@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use foreread_plan::Kind::{Pread, Read};
 use foreread_ring::{Advice, Clock, ENV, Mode, Ring};
-use foreread_tests::symbols::{interposed, unnamed};
+use foreread_tests::symbols::{interposed, needed_versions, unnamed};
 use foreread_tests::{Need, check, root};
 
 use super::harness::{Stage, check_end, library, observe, observe_by};
@@ -18,6 +18,12 @@ pub const TESTS: &[Test] = &[
         QUICK,
         &[Need::Command("readelf")],
         conforms,
+    ),
+    (
+        "programs_with_an_older_c_library_load_it",
+        QUICK,
+        &[Need::Command("readelf")],
+        loads_with_older,
     ),
     (
         "a_process_that_confines_itself_is_observed_no_further_than_that_allows",
@@ -149,6 +155,12 @@ fn same(stage: &Stage, fresh: impl Fn(), command: impl Fn() -> Command) -> Outpu
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A loader that misses one version that a preloaded library needs does not start the program.
+fn loads_with_older() {
+    let newest = needed_versions(&library()).into_iter().max();
+    assert!(newest <= Some((2, 17)), "glibc {newest:?}");
 }
 
 fn conforms() {
