@@ -152,6 +152,15 @@ impl Digest {
     }
 }
 
+/// How often names were used, and how: as many as the run's line has said.
+fn names<'a>(files: impl Iterator<Item = &'a Digest> + Clone) -> Option<String> {
+    let calls = |kind| files.clone().map(|digest| digest.calls(kind)).sum::<u64>();
+    let [opened, looked_up, listed] = [Kind::Open, Kind::Stat, Kind::List].map(calls);
+    let used = opened + looked_up + listed;
+    (used > 0)
+        .then(|| format!("{used} used: {opened} opened, {looked_up} looked up, {listed} listed"))
+}
+
 /// Pictures of the files read most.
 fn pictures(
     reader: &mut Reader,
@@ -262,16 +271,8 @@ fn print_head(
         counted(reader.threads().len() as u64, "thread", "threads"),
         counted(processes(reader).len() as u64, "process", "processes")
     )?;
-    let calls = |kind| files.iter().map(move |(_, digest)| digest.calls(kind));
-    let looked_up: u64 = calls(Kind::Stat).sum();
-    let listed: u64 = calls(Kind::List).sum();
-    if looked_up + listed > 0 {
-        writeln!(
-            out,
-            "looked up {}, and read the entries of {}",
-            counted(looked_up, "name", "names"),
-            counted(listed, "directory", "directories")
-        )?;
+    if let Some(names) = names(files.iter().map(|(_, digest)| digest)) {
+        writeln!(out, "names     {names}")?;
     }
     if let Some(summary) = reader.summary() {
         print_summary(out, summary)?;
@@ -489,5 +490,25 @@ impl File {
             stride: stride.map(|(stride, _)| stride),
             stride_share: stride.map(|(_, share)| share),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_as_the_line_of_the_run_counts_them() {
+        let of = |kinds: &[(Kind, u64)]| Digest {
+            kinds: kinds.iter().map(|(kind, n)| (kind.name(), *n)).collect(),
+            ..Digest::default()
+        };
+        let used = [
+            of(&[(Kind::Open, 3), (Kind::Read, 9)]),
+            of(&[(Kind::Open, 1), (Kind::Stat, 2), (Kind::List, 1)]),
+        ];
+        let said = names(used.iter()).unwrap();
+        assert_eq!(said, "7 used: 4 opened, 2 looked up, 1 listed");
+        assert_eq!(names([of(&[(Kind::Read, 9)])].iter()), None);
     }
 }
