@@ -21,6 +21,10 @@ use serde::Serialize;
 pub(crate) const BINS: usize = 480;
 /// Files that get a map.
 pub(crate) const FILES: usize = 10;
+/// Files that are told of by themselves, at most.
+const ALONE: usize = 4;
+/// Waits below this share of the run are not worth telling of, as `1 / SMALL`.
+pub(crate) const SMALL: u64 = 50;
 /// Processes that get a lane.
 pub(crate) const LANES: usize = 24;
 /// Characters of a path.
@@ -51,7 +55,7 @@ pub(crate) struct Digest {
     /// The files that were waited for longest.
     pub(crate) files: Vec<File>,
     pub(crate) files_in_all: usize,
-    /// All other files together, if they were waited for.
+    /// All files together that are not told of by themselves, if they were waited for.
     pub(crate) others: Option<Others>,
     /// The processes that waited longest, in the order of their start.
     pub(crate) processes: Vec<Lane>,
@@ -71,14 +75,17 @@ pub(crate) struct File {
     pub(crate) bytes: u64,
     /// Of the time that reads waited, the share of reads that went on where the file's last read ended.
     pub(crate) onward_share: f64,
+    /// Whether it is told of by itself, and is none of the others.
+    #[serde(skip)]
+    pub(crate) alone: bool,
     pub(crate) map: Map,
 }
 
 /// Files of which none was waited for long, but all of them together may have been.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Others {
-    /// The folder in which nine tenths of the waiting were.
-    pub(crate) folder: String,
+    /// The folder in which nine tenths of the waiting were; of one file, its path.
+    pub(crate) place: String,
     /// Files in it that were waited for, reads of them that waited, and how long.
     pub(crate) files: u64,
     pub(crate) reads_waited: u64,
@@ -112,6 +119,14 @@ struct Met {
     bytes: u64,
     end: u64,
     most: u64,
+}
+
+/// How many reads waited for a file, and how long.
+#[derive(Clone, Copy)]
+struct Wait<'a> {
+    path: &'a Path,
+    reads: u64,
+    waited_ns: u64,
 }
 
 /// Digests a record.
@@ -153,7 +168,18 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
     let mut worst: Vec<(FileId, Met)> = files.into_iter().collect();
     worst.retain(|(_, met)| met.waited_ns > 0);
     worst.sort_by_key(|(file, met)| (Reverse(met.waited_ns), *file));
-    let others = worst.split_off(worst.len().min(FILES));
+    let known = reader.files();
+    let waits: Vec<Wait<'_>> = worst
+        .iter()
+        .map(|(id, met)| Wait {
+            path: known.get(id).map_or(Path::new(""), |meta| &meta.path),
+            reads: met.reads_waited,
+            waited_ns: met.waited_ns,
+        })
+        .collect();
+    let (alone, others) = apart(&waits, digest.span_ns / SMALL);
+    digest.others = others;
+    worst.truncate(FILES);
     let mut lanes: Vec<Lane> = lanes.into_values().collect();
     lanes.sort_by_key(|lane| (Reverse(lane.waited_ns), lane.pid));
     lanes.truncate(LANES);
@@ -202,15 +228,11 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
             busy.saturating_sub((*waited).min(digest.bin_ns))
         });
     let known = reader.files();
-    let others = others.iter().filter_map(|(id, met)| {
-        let path = &known.get(id)?.path;
-        Some((path.as_path(), met.reads_waited, met.waited_ns))
-    });
-    digest.others = together(&others.collect::<Vec<_>>());
     digest.files = worst
         .into_iter()
         .zip(maps)
-        .map(|((id, met), map)| File {
+        .enumerate()
+        .map(|(place, ((id, met), map))| File {
             path: known.get(&id).map_or_else(String::new, |meta| {
                 cut(&shown(&meta.path.to_string_lossy()), PATH, true)
             }),
@@ -220,6 +242,7 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
             waited_ns: met.waited_ns,
             bytes: met.bytes,
             onward_share: met.onward_ns as f64 / met.waited_ns as f64,
+            alone: alone.contains(&place),
             map,
         })
         .collect();
@@ -227,19 +250,37 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
     digest
 }
 
-/// What these files (path, reads that waited, time waited in ns) were waited for together, in the deepest folder that has nine tenths of
-/// that.
-fn together(files: &[(&Path, u64, u64)]) -> Option<Others> {
-    let all = files.iter().map(|(.., waited)| waited).sum::<u64>();
+/// Parts files, those with most waiting first, into the places of those that are told of by themselves and all others together. A file
+/// that was waited for once, and not as long as the others of its folder, is one of these: of many small files some always take longest.
+fn apart(files: &[Wait<'_>], small: u64) -> (Vec<usize>, Option<Others>) {
+    let long = files.iter().take(ALONE);
+    let long = long.take_while(|file| file.waited_ns >= small).count();
+    let (long, short) = files.split_at(long);
+    let (folder, inside) = crowd(short);
+    let crowded: u64 = inside.iter().map(|file| file.waited_ns).sum();
+    let is_alone = |file: &Wait<'_>| {
+        let is_near = folder.parent().is_some() && file.path.starts_with(&folder);
+        !is_near || file.reads > 1 || file.waited_ns >= crowded
+    };
+    let alone: Vec<usize> = (0..long.len()).filter(|n| is_alone(&long[*n])).collect();
+    let one_of_many = long.iter().filter(|file| !is_alone(file));
+    let others: Vec<Wait<'_>> = one_of_many.chain(short).copied().collect();
+    (alone, together(&others))
+}
+
+/// The deepest folder that has nine tenths of the waiting for these files, and its files.
+fn crowd<'a>(files: &[Wait<'a>]) -> (PathBuf, Vec<Wait<'a>>) {
+    let all = files.iter().map(|file| file.waited_ns).sum::<u64>();
     let mut inside = files.to_vec();
     let mut folder = PathBuf::new();
     loop {
         let mut below = BTreeMap::<&OsStr, u64>::new();
-        for (path, _, waited) in &inside {
-            let mut rest = path.strip_prefix(&folder).unwrap_or(path).components();
+        for file in &inside {
+            let rest = file.path.strip_prefix(&folder).unwrap_or(file.path);
+            let mut rest = rest.components();
             // The last part is the file's own name.
             if let (Some(next), Some(_)) = (rest.next(), rest.next()) {
-                *below.entry(next.as_os_str()).or_default() += waited;
+                *below.entry(next.as_os_str()).or_default() += file.waited_ns;
             }
         }
         let most = below.into_iter().max_by_key(|(_, waited)| *waited);
@@ -247,13 +288,24 @@ fn together(files: &[(&Path, u64, u64)]) -> Option<Others> {
             break;
         };
         folder.push(name);
-        inside.retain(|(path, ..)| path.starts_with(&folder));
+        inside.retain(|file| file.path.starts_with(&folder));
     }
-    (all > 0).then(|| Others {
-        folder: cut(&shown(&folder.to_string_lossy()), PATH, true),
+    (folder, inside)
+}
+
+/// What these files were waited for together, in the folder that has most of it.
+fn together(files: &[Wait<'_>]) -> Option<Others> {
+    let (folder, inside) = crowd(files);
+    let place = match inside[..] {
+        [] => return None,
+        [one] => one.path,
+        _ => &folder,
+    };
+    Some(Others {
+        place: cut(&shown(&place.to_string_lossy()), PATH, true),
         files: inside.len() as u64,
-        reads_waited: inside.iter().map(|(_, reads, _)| reads).sum(),
-        waited_ns: inside.iter().map(|(.., waited)| waited).sum(),
+        reads_waited: inside.iter().map(|file| file.reads).sum(),
+        waited_ns: inside.iter().map(|file| file.waited_ns).sum(),
     })
 }
 
@@ -353,20 +405,59 @@ fn cell(value: u64, whole: u64, cells: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn wait(path: &str, reads: u64, waited_ns: u64) -> Wait<'_> {
+        Wait {
+            path: Path::new(path),
+            reads,
+            waited_ns,
+        }
+    }
+
     #[test]
     fn files_are_told_of_by_the_deepest_folder_that_has_most_of_the_waiting() {
         let paths: Vec<_> = (0..100)
             .map(|n| format!("/srv/tree/{}/{n}", n % 7))
             .collect();
-        let mut files: Vec<_> = paths.iter().map(|path| (Path::new(path), 2, 50)).collect();
-        files.push((Path::new("/etc/one"), 1, 400));
+        let mut files: Vec<_> = paths.iter().map(|path| wait(path, 2, 50)).collect();
+        files.push(wait("/etc/one", 1, 400));
         let others = together(&files).unwrap();
-        assert_eq!((&*others.folder, others.files), ("/srv/tree", 100));
+        assert_eq!((&*others.place, others.files), ("/srv/tree", 100));
         assert_eq!((others.reads_waited, others.waited_ns), (200, 5000));
-        files.push((Path::new("/etc/two"), 1, 4000));
+        files.push(wait("/etc/two", 1, 4000));
         let others = together(&files).unwrap();
-        assert_eq!((&*others.folder, others.files), ("/", 102));
+        assert_eq!((&*others.place, others.files), ("/", 102));
         assert_eq!(together(&[]), None);
+        let one = together(&[wait("/etc/one", 1, 400)]).unwrap();
+        assert_eq!((&*one.place, one.files), ("/etc/one", 1));
+    }
+
+    #[test]
+    fn of_many_small_files_those_that_took_longest_are_not_told_of_by_themselves() {
+        let paths: Vec<_> = (0..100)
+            .map(|n| format!("/srv/tree/{}/{n}", n % 7))
+            .collect();
+        let mut files = vec![
+            // Longer than all the others of its folder together.
+            wait("/srv/tree/0/large", 1, 9000),
+            wait("/srv/tree/0/index", 30, 900),
+            wait("/etc/one", 1, 800),
+            wait("/srv/tree/0/slow", 1, 700),
+            // The fifth: no more than four are told of by themselves.
+            wait("/srv/tree/1/slow", 1, 600),
+        ];
+        files.extend(paths.iter().map(|path| wait(path, 1, 20)));
+        let (alone, others) = apart(&files, 500);
+        let others = others.unwrap();
+        assert_eq!(alone, [0, 1, 2]);
+        assert_eq!((&*others.place, others.files), ("/srv/tree", 102));
+        assert_eq!(others.waited_ns, 700 + 600 + 2000);
+        // What has no folder in common crowds nowhere.
+        let apart_from_each_other = [
+            wait("/a/1", 1, 90),
+            wait("/b/2", 1, 50),
+            wait("/c/3", 1, 50),
+        ];
+        assert_eq!(apart(&apart_from_each_other, 60).0, [0]);
     }
 
     #[test]

@@ -8,12 +8,11 @@ use foreread_run::Why;
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
+use super::digest::SMALL;
 use super::facts::{Facts, Finding};
 
-/// Files that are findings by themselves, at most.
+/// Files that the last run waited for and that are findings, at most.
 const FILES: usize = 4;
-/// Waits below this share of the run are no finding, as `1 / SMALL`.
-const SMALL: u64 = 50;
 
 impl Facts {
     pub(crate) fn with_findings(mut self) -> Self {
@@ -49,10 +48,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
         true => "foreread fetches it ahead: the time is that of the recorded run.",
         false => "foreread run fetches it ahead when it is not in memory.",
     };
-    for file in record.files.iter().take(FILES) {
-        if file.waited_ns < small {
-            continue;
-        }
+    for file in record.files.iter().filter(|file| file.alone) {
         let (order, advice) = match (file.reads_waited, file.onward_share > 0.5) {
             (0..=1, _) => ("", advice),
             (_, true) => (
@@ -75,17 +71,19 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
     if let Some(others) = (record.others.as_ref()).filter(|others| others.waited_ns >= small) {
         found.push(Finding {
             what: format!(
-                "When recorded, {} waited {} together.",
+                "When recorded, {} waited {}{}.",
                 counted(others.reads_waited, "read", "reads"),
-                duration(others.waited_ns)
+                duration(others.waited_ns),
+                if others.files == 1 { "" } else { " together" }
             ),
             place: match others.files {
-                1 => others.folder.clone(),
-                files => format!("{files} files in {}", others.folder),
+                1 => others.place.clone(),
+                files => format!("{files} files in {}", others.place),
             },
-            advice: match helped {
-                true => "foreread fetches them ahead: the time is that of the recorded run.",
-                false => "foreread run fetches them ahead when they are not in memory.",
+            advice: match (helped, others.files) {
+                (_, 1) => advice,
+                (true, _) => "foreread fetches them ahead: the time is that of the recorded run.",
+                (false, _) => "foreread run fetches them ahead when they are not in memory.",
             }
             .to_owned(),
             cost_ns: Some(others.waited_ns),
