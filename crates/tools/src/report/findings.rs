@@ -14,6 +14,9 @@ use super::facts::{Facts, Finding};
 /// Files that the last run waited for and that are findings, at most.
 const FILES: usize = 4;
 
+/// What begins the clause on a file that has changed, after its path.
+const CHANGES: [&str; 3] = [": is another file ", ": has changed ", ": was modified "];
+
 impl Facts {
     pub(crate) fn with_findings(mut self) -> Self {
         self.findings = of(&self);
@@ -45,7 +48,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
     let small = record.span_ns / SMALL;
     let helped = facts.was_helped();
     let advice = match helped {
-        true => "foreread fetches it ahead: the time is that of the recorded run.",
+        true => "foreread fetches it ahead.",
         false => "foreread run fetches it ahead when it is not in memory.",
     };
     for file in record.files.iter().filter(|file| file.alone) {
@@ -53,7 +56,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
             (0..=1, _) => ("", advice),
             (_, true) => (
                 ", from front to back",
-                "The kernel reads ahead of this by itself: little can be gained.",
+                "The kernel reads ahead of this by itself: foreread adds little.",
             ),
             (_, false) => (", in scattered order", advice),
         };
@@ -82,7 +85,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
             },
             advice: match (helped, others.files) {
                 (_, 1) => advice,
-                (true, _) => "foreread fetches them ahead: the time is that of the recorded run.",
+                (true, _) => "foreread fetches them ahead.",
                 (false, _) => "foreread run fetches them ahead when they are not in memory.",
             }
             .to_owned(),
@@ -98,7 +101,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
             ),
             place: "names: files opened or looked up, folders listed".to_owned(),
             advice: match helped {
-                true => "foreread looks them up ahead: the time is that of the recorded run.",
+                true => "foreread looks them up ahead.",
                 false => "foreread run looks them up ahead when they are not in memory.",
             }
             .to_owned(),
@@ -129,7 +132,10 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
                         duration(file.waited_ns)
                     ),
                     &file.path,
-                    "The device did not have them yet, or the record does not have them.",
+                    match file.reads {
+                        1 => "It was still on its way, or is not in the record.",
+                        _ => "They were still on their way, or are not in the record.",
+                    },
                     Some(file.waited_ns),
                 );
             }
@@ -171,11 +177,11 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
         if ledger.missed > ledger.issued / SMALL {
             say(
                 format!(
-                    "{} were waited for that nobody had foreseen.",
+                    "The program waited for {} that were not foreseen.",
                     bytes(ledger.missed)
                 ),
                 "the last run",
-                "If that is so again, the record is made anew by itself.",
+                "If that happens again, foreread makes a new record by itself.",
                 None,
             );
         }
@@ -191,9 +197,18 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
         );
     }
     for file in &run.files {
+        // Where the path ends and what became of the file begins.
+        let joint = CHANGES.iter().find_map(|change| file.rfind(change));
+        let (what, place) = match joint {
+            Some(joint) => (
+                sentence(&format!("this file{}", &file[joint + 1..])),
+                &file[..joint],
+            ),
+            None => (sentence(file), "changed since it was recorded"),
+        };
         say(
-            sentence(file),
-            "changed since it was recorded",
+            what,
+            place,
             "The next run goes by the file as it is now.",
             None,
         );

@@ -257,6 +257,12 @@ fn an_explanation_is_one_screen_begins_with_the_line_of_the_run_and_keeps_to_any
 #[test]
 fn findings_are_told_worst_first() {
     let facts = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
+    let changed = facts.findings.iter().find(|one| one.place == "/srv/a");
+    let changed = changed.map(|one| one.what.as_str());
+    assert_eq!(
+        changed,
+        Some("This file was modified since it was recorded.")
+    );
     let costs: Vec<_> = facts.findings.iter().map(|one| one.cost_ns).collect();
     assert!(
         costs.is_sorted_by(|a, b| a >= b) && costs.len() > 5,
