@@ -216,7 +216,9 @@ impl Facts {
 impl Numbers {
     fn of(summary: Option<&Summary>, run: Option<&Told>, digest: Option<&Digest>) -> Self {
         let plain_ns = summary.and_then(|summary| summary.cold_wall_ns);
-        let plain_ns = plain_ns.or(run.and_then(|run| run.cold_wall_ns));
+        // Another command's record says nothing of how long this one takes.
+        let own = run.filter(|run| run.followed_own);
+        let plain_ns = plain_ns.or(own.and_then(|run| run.cold_wall_ns));
         let is_cold = summary.is_some_and(|summary| !summary.helped && plain_ns.is_some());
         let limit_ns = digest.filter(|_| is_cold).map(|digest| digest.busy_ns);
         let with_ns = run

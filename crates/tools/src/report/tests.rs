@@ -204,6 +204,21 @@ fn the_four_numbers_are_of_a_plain_cold_run_and_one_that_was_fetched_for() {
 }
 
 #[test]
+fn a_run_is_not_compared_with_another_command() {
+    let mut other = told(2_000_000_000, 10);
+    let own = facts(None, Some(told(2_000_000_000, 10)));
+    assert_eq!(own.numbers.plain_ns, Some(2_000_000_000));
+    other.followed_own = false;
+    let other = facts(None, Some(other));
+    assert_eq!(other.numbers.plain_ns, None);
+    assert!(
+        other.verdict.contains("The gain is not known"),
+        "{}",
+        other.verdict
+    );
+}
+
+#[test]
 fn each_reason_is_in_the_verdict_of_a_run_that_gained_nothing() {
     let why = [
         Why::InMemory,
