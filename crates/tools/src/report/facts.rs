@@ -138,14 +138,21 @@ impl Facts {
             (Outcome::Prefetched, true, Some(plain)) if run.wall_ns < plain => {
                 let share = (plain - run.wall_ns) as f64 / plain as f64 * 100.0;
                 format!(
-                    "Faster by {share:.0} %: {wall} with foreread, {} without{because}.",
+                    "Faster by {share:.0} %: {wall} with foreread, {} when recorded without{because}.",
                     duration(plain)
                 )
             }
-            (Outcome::Prefetched, true, Some(plain)) => format!(
-                "No faster: {wall} with foreread, {} without{because}.",
-                duration(plain)
-            ),
+            (Outcome::Prefetched, true, Some(plain)) => {
+                let waited = self.numbers.limit_ns.map(|limit| {
+                    let waited = duration(plain.saturating_sub(limit));
+                    format!(", of which reads and names waited {waited}")
+                });
+                format!(
+                    "No faster: {wall} with foreread, {} when recorded without{}{because}.",
+                    duration(plain),
+                    waited.unwrap_or_default()
+                )
+            }
             (Outcome::Prefetched, true, None) => format!(
                 "{wall} with foreread. The gain is not known, because no cold run without foreread is recorded{because}."
             ),
@@ -194,7 +201,7 @@ impl Facts {
         let mut say = |what: &str| lacks.push(what.to_owned());
         match &self.run {
             None => say(
-                "No account of a run with foreread is stored. It is written at the end of foreread run, but for runs of which all files were in memory.",
+                "No account of a run with foreread is stored. foreread run writes it at its end, unless all files of the run were in memory.",
             ),
             Some(run) => {
                 if run.went.devices.is_empty() {

@@ -99,9 +99,12 @@ pub(super) fn of(facts: &Facts) -> Result<String> {
 pub(super) fn numbers(facts: &Facts) -> [(&'static str, String, &'static str); 4] {
     let time = |ns: Option<u64>| ns.map_or_else(|| "not known".to_owned(), duration);
     let numbers = &facts.numbers;
-    let masked = numbers
-        .masked
-        .map(|share| format!("{:.0} %", share * 100.0));
+    // Beyond these bounds the share says only that the waits seen were few.
+    let masked = numbers.masked.map(|share| match share {
+        _ if share < 0.0 => "none".to_owned(),
+        _ if share > 1.0 => "over 100 %".to_owned(),
+        _ => format!("{:.0} %", share * 100.0),
+    });
     [
         (
             "plain",

@@ -204,6 +204,27 @@ fn the_four_numbers_are_of_a_plain_cold_run_and_one_that_was_fetched_for() {
 }
 
 #[test]
+fn a_run_that_was_no_faster_is_told_with_what_could_be_saved() {
+    let reader = record(1, 1000);
+    let plain = reader.summary().unwrap().wall_ns;
+    let mut slow = told(plain, 10);
+    slow.wall_ns = plain + 1;
+    let slow = facts(Some(reader), Some(slow));
+    let verdict = &slow.verdict;
+    assert!(
+        verdict.starts_with("No faster: 1.00 s with foreread, 1.00 s when recorded without"),
+        "{verdict}"
+    );
+    assert!(
+        verdict.ends_with(", of which reads and names waited 450 ms."),
+        "{verdict}"
+    );
+    assert_eq!(page::numbers(&slow)[3].1, "none");
+    let fast = facts(Some(record(1, 1000)), Some(told(plain, 10)));
+    assert_eq!(page::numbers(&fast)[3].1, "over 100 %");
+}
+
+#[test]
 fn a_run_is_not_compared_with_another_command() {
     let mut other = told(2_000_000_000, 10);
     let own = facts(None, Some(told(2_000_000_000, 10)));
