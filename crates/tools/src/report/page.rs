@@ -39,12 +39,13 @@ pub(super) fn of(facts: &Facts) -> Result<String> {
     let files = record.map_or(&[][..], |record| &record.files);
     let maps = record.into_iter().flat_map(|record| {
         record.files.iter().map(|file| {
-            let order = match file.onward_share > 0.5 {
-                true => "from front to back",
-                false => "scattered",
+            let order = match (file.reads_waited, file.onward_share > 0.5) {
+                (0..=1, _) => "",
+                (_, true) => ", from front to back",
+                (_, false) => ", scattered",
             };
             let said = format!(
-                "{}: waited {} in {} of {}, {order}; {} of {}",
+                "{}: waited {} in {} of {}{order}; {} of {}",
                 file.path,
                 duration(file.waited_ns),
                 file.reads_waited,

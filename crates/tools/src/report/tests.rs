@@ -240,6 +240,13 @@ fn a_run_is_not_compared_with_another_command() {
 }
 
 #[test]
+fn one_read_has_no_order() {
+    let page = |reads| page::of(&facts(Some(record(1, reads)), None)).unwrap();
+    assert!(page(100).contains("reads, scattered; "));
+    assert!(page(1).contains("in 1 of 1 read; "));
+}
+
+#[test]
 fn each_reason_is_in_the_verdict_of_a_run_that_gained_nothing() {
     let why = [
         Why::InMemory,
