@@ -219,7 +219,7 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`], for somebody in a hurry: tidying up is left to [`Store::tidy`].
+    /// As [`Store::open`], for somebody in a hurry: tidying up is left to [`Store::tidy_for`].
     ///
     /// # Errors
     /// As [`Store::open`].

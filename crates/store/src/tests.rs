@@ -193,6 +193,17 @@ fn a_program_without_a_record_finds_what_its_killed_recorder_left() {
 }
 
 #[test]
+fn who_looks_into_a_store_above_its_limit_deletes_no_record() {
+    let folder = tempfile::tempdir().unwrap();
+    keep(&store(&folder), &identity("/bin/tool", &["tool"]));
+    let small = Store::at(folder.path(), 1).unwrap();
+    small.tidy();
+    assert_eq!(small.entries().unwrap().len(), 1);
+    small.tidy_for(&identity("/bin/other", &["other"]));
+    assert!(small.entries().unwrap().is_empty());
+}
+
+#[test]
 fn leftovers_neither_replace_a_whole_record_nor_stay() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);

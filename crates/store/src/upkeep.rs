@@ -54,15 +54,15 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Takes in what killed recorders left, and brings the store within its limit.
+    /// Takes in what killed recorders left, and deletes accounts without a record. No record is deleted: who only looks into the store
+    /// loses nothing by it.
     pub fn tidy(&self) {
         self.take_in();
-        self.shrink();
         self.sweep_runs();
     }
 
-    /// As [`Store::tidy`], and brings what is noted of the records of this program's executable up to date. The records are
-    /// listed once for both.
+    /// Takes in what killed recorders left, brings the store within its limit, and what is noted of the records of this program's
+    /// executable up to date. The records are listed once for both.
     pub fn tidy_for(&self, identity: &Identity) {
         self.take_in();
         let Ok(mut entries) = self.entries() else {
