@@ -214,8 +214,10 @@ impl PatternSignature {
     /// The kind of pattern that one stream's signatures have together.
     pub fn of(signatures: &[Signature], temporal: Temporal) -> Self {
         let mut total = Sum::default();
-        for signature in signatures {
-            total.add(signature);
+        for (place, signature) in signatures.iter().enumerate() {
+            let before = place.checked_sub(1).map(|place| &signatures[place].term);
+            let after = signatures.get(place + 1).map(|next| &next.term);
+            total.add(signature, goes_on(before, &signature.term, after));
         }
         let spatial = total.spatial();
         let operations = |one| {
@@ -264,12 +266,16 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, signature: &Signature) {
+    /// A signature, and whether its accesses go on from those before, or those after from them.
+    fn add(&mut self, signature: &Signature, goes_on: bool) {
         let (accesses, bytes) = volume(&signature.term);
         self.accesses = self.accesses.saturating_add(accesses);
         self.bytes += bytes;
         self.sizes(&signature.term);
-        let kind = spatial(&signature.term);
+        let kind = match spatial(&signature.term) {
+            Spatial::None if goes_on => Spatial::Contiguous,
+            kind => kind,
+        };
         match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count = count.saturating_add(accesses),
             None => self.kinds.push((kind, accesses)),
@@ -325,6 +331,24 @@ fn spatial(term: &Term) -> Spatial {
             _ => Spatial::Fixed,
         },
         _ => Spatial::Dimensions(dimension(term).max(2)),
+    }
+}
+
+/// Whether a term begins where the one before it ends, or ends where the one after it begins.
+fn goes_on(before: Option<&Term>, term: &Term, after: Option<&Term>) -> bool {
+    let joins = |one: &Term, next: &Term| end(one).is_some_and(|end| end == next.head());
+    before.is_some_and(|before| joins(before, term))
+        || after.is_some_and(|after| joins(term, after))
+}
+
+/// Where the last access of a term ends; `None` if that is a loop of no iterations.
+fn end(term: &Term) -> Option<i64> {
+    match term {
+        Term::Read(read) => Some(read.offset.base.wrapping_add(read.len.base)),
+        Term::Loop(nest) => {
+            let last = u64::try_from(nest.count.base).ok()?.checked_sub(1)?;
+            end(&nest.body.last()?.resolved(0, &[last]))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod pattern;
 mod picture;
 mod ranks;
+mod sentence;
 mod signatures;
 
 use std::borrow::Cow;

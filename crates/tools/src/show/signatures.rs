@@ -18,6 +18,7 @@ use foreread_words::units::{WIDTH, bytes, cut, folded};
 use serde::Serialize;
 
 use super::path_of;
+use super::sentence::sentence;
 
 /// Threads that read a file, followed at once; with what each may hold, at most 120 MiB.
 const STREAMS: usize = 8192;
@@ -27,12 +28,19 @@ const LIMITS: Limits = Limits {
     window: 64,
     keep: 64,
 };
-/// Streams shown unless all are asked for: three or four lines each.
+/// Streams shown unless all are asked for: four or five lines each.
 const SHOWN: usize = 8;
 /// Trace signatures shown of one stream.
 const SIGNATURES: usize = 3;
-/// Columns before a signature.
+/// Columns before a signature, and before what it says.
 const INDENT: usize = 4;
+const SAID: usize = 6;
+/// What the braces hold, in the order of their parts.
+const LEGEND: &str = "\
+Of each file, by docs/signatures.md:
+    {operation, <where>, <how often>, <size of accesses>, <when>}
+    {operation, first byte, dimension, ([stride, bytes, count], ...), count}
+      and what that says";
 
 /// What one thread reads of one file.
 struct Stream {
@@ -71,6 +79,8 @@ pub(super) struct Found {
     pattern: String,
     /// The trace signatures of loops, in the order they were read in.
     signatures: Vec<String>,
+    /// Each of these as a sentence.
+    sentences: Vec<String>,
     /// Reads that belong to no loop.
     single: u64,
     /// Whether the signatures and the single reads are all there was.
@@ -114,7 +124,7 @@ impl Streams {
         stream.bytes = stream.bytes.saturating_add(access.extent.len);
     }
 
-    /// The patterns, of the streams that read most first; and how many reads were of none of these streams.
+    /// The patterns, of the streams that read most first, and those of libraries last; and how many reads were of none of these streams.
     pub(super) fn found(self, reader: &Reader) -> (Vec<Found>, u64) {
         let asked: HashSet<FileId> = (self.streams.keys())
             .filter(|(_, _, layer)| *layer != Layer::File)
@@ -123,6 +133,8 @@ impl Streams {
         let mut streams: Vec<_> = self.streams.into_iter().collect();
         streams.retain(|((file, _, layer), _)| *layer != Layer::File || !asked.contains(file));
         streams.sort_by(|(a, one), (b, other)| other.bytes.cmp(&one.bytes).then(a.cmp(b)));
+        // What the dynamic linker reads of libraries says nothing of the program.
+        streams.sort_by_cached_key(|((file, ..), _)| is_library(&path_of(reader, *file)));
         let found = streams.into_iter().map(|((file, thread, _), stream)| {
             let thread = reader.threads().get(&thread);
             let facts = (
@@ -175,6 +187,7 @@ impl Found {
             reads,
             bytes,
             pattern,
+            sentences: loops.iter().map(|one| sentence(one)).collect(),
             signatures: loops.into_iter().map(Signature::to_string).collect(),
             single,
             whole,
@@ -201,6 +214,7 @@ impl Found {
         let most = if all { self.largest.len() } else { SIGNATURES };
         for at in self.largest.iter().take(most) {
             indented(&self.signatures[*at], INDENT);
+            indented(&self.sentences[*at], SAID);
         }
         let mut rest = Vec::new();
         if self.largest.len() > most {
@@ -223,6 +237,12 @@ impl Found {
     }
 }
 
+/// Whether a file is a shared library, or the list of them: `libc.so.6`, `_json.so`, `ld.so.cache`.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
 /// Prints the patterns of the streams that read most.
 pub(super) fn print(
     out: &mut impl Write,
@@ -237,6 +257,7 @@ pub(super) fn print(
         "\n{:>9} {:>8} {:>8}  FILE AND SIGNATURES",
         "BYTES", "READS", "THREAD"
     )?;
+    writeln!(out, "{LEGEND}")?;
     // Files read at once or in no pattern say nothing here: they come last, where all are asked for.
     let (patterned, others): (Vec<&Found>, Vec<&Found>) =
         found.iter().partition(|one| one.loops > 0);
@@ -301,8 +322,19 @@ mod tests {
                 "    {READ, <Non-contiguous, fixed strided>, <single occurrence>, <fixed size,",
                 "    small>, <random>}",
                 "    {READ, 0, 1, ([8192, 4096, 100]), 1}",
+                "      reads 4 KiB every 8 KiB, 100 times, from byte 0",
             ]
         );
+    }
+
+    #[test]
+    fn libraries_are_told_from_data() {
+        for library in ["/lib/libc.so.6", "/usr/lib/_json.so", "/etc/ld.so.cache"] {
+            assert!(is_library(library), "{library}");
+        }
+        for data in ["/data/matrix", "/data.so.d/matrix", "solution", "a.sort"] {
+            assert!(!is_library(data), "{data}");
+        }
     }
 
     #[test]
@@ -348,7 +380,7 @@ mod tests {
             let last = lines.last().unwrap();
             assert!(last.contains("single reads, others not kept"), "{last}");
         }
-        assert!(one.lines(false).len() < 12);
+        assert!(one.lines(false).len() < 15);
         let count = |all| {
             one.lines(all)
                 .iter()

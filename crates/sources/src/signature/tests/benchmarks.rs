@@ -153,3 +153,26 @@ fn other_kinds_have_their_names() {
     assert!(kind(tile).contains("<Non-contiguous, 2d strided>, <repetitive>"));
     assert!(kind(lu(5)).contains("<variable size, large>"));
 }
+
+#[test]
+fn contiguous_accesses_that_are_no_loop_are_contiguous() {
+    // Each begins where the one before ended, and none is as long as another.
+    let lengths = [4096, 100, 70_000, 832, 5, 9000, 12];
+    let mut at = 0;
+    let reads: Vec<Extent> = lengths
+        .iter()
+        .map(|len| {
+            at += len;
+            Extent::new(at - len, *len)
+        })
+        .collect();
+    let (found, kind) = signatures(Operation::Read, exact(&reads));
+    assert!(found.len() > 1, "no loop is the whole of it");
+    assert!(kind.contains("<Contiguous>"), "{kind}");
+    let apart: Vec<Extent> = scattered(7)
+        .take(50)
+        .map(|at| Extent::new(at, 4096))
+        .collect();
+    let (_, kind) = signatures(Operation::Read, exact(&apart));
+    assert!(kind.contains("<Non-contiguous, random>"), "{kind}");
+}
