@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use foreread_plan::format::Reader;
-use foreread_plan::{FileId, Identity, Summary};
+use foreread_plan::{FileId, Identity, Rank, Summary};
 use foreread_store::{Entry, Store};
 use foreread_words::units::{ago, bytes, cut};
 use foreread_words::{counted, plain, quoted, shown};
@@ -66,6 +66,13 @@ impl Known {
             entry,
         }
     }
+
+    /// Which rank of how many it is of, of a parallel program.
+    fn rank(&self) -> Option<String> {
+        let reader = self.reader.as_ref().ok()?;
+        let Rank { rank, of } = reader.meta().identity.rank?;
+        Some(format!("{rank}/{of}"))
+    }
 }
 
 /// Files that the accesses there are lead to: of a record that has lost its end, not all that it names.
@@ -96,14 +103,16 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
         )?;
         return Ok(ExitCode::SUCCESS);
     }
+    let columns = Columns::of(&records);
+    let rank = columns.rank("RANK");
     writeln!(
         out,
-        "{:<16}  {:<11}  {:>8}  {:>9}  COMMAND",
+        "{:<16}  {:<11}  {:>8}  {:>9}  {rank}COMMAND",
         "ID", "LAST USED", "FILES", "READ"
     )?;
     let now = SystemTime::now();
     for known in &records {
-        writeln!(out, "{}", line(known, now))?;
+        writeln!(out, "{}", line(known, &columns, now))?;
     }
     let size = records.iter().map(|known| known.entry.size).sum();
     writeln!(
@@ -116,7 +125,28 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(known: &Known, now: SystemTime) -> String {
+/// The columns that not every list has.
+struct Columns {
+    /// Letters of the longest rank, where there is a record of a parallel program.
+    rank: Option<usize>,
+}
+
+impl Columns {
+    fn of(records: &[Known]) -> Self {
+        let ranks = records.iter().filter_map(Known::rank);
+        Self {
+            rank: ranks.map(|rank| rank.len().max("RANK".len())).max(),
+        }
+    }
+
+    /// What stands in the column of ranks, and the room to the next.
+    fn rank(&self, rank: &str) -> String {
+        let whole = |room| format!("{rank:>room$}  ");
+        self.rank.map(whole).unwrap_or_default()
+    }
+}
+
+fn line(known: &Known, columns: &Columns, now: SystemTime) -> String {
     let (files, read, command) = match &known.reader {
         Ok(reader) => (
             known.files.to_string(),
@@ -134,9 +164,10 @@ fn line(known: &Known, now: SystemTime) -> String {
         ),
     };
     let head = format!(
-        "{:<16}  {:<11}  {files:>8}  {read:>9}  ",
+        "{:<16}  {:<11}  {files:>8}  {read:>9}  {}",
         known.entry.id,
-        ago(known.entry.used, now)
+        ago(known.entry.used, now),
+        columns.rank(known.rank().as_deref().unwrap_or("-"))
     );
     match width() {
         None => head + &command,

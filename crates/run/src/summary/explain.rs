@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use foreread_plan::Rank;
 use foreread_words::units::{WIDTH, bytes, duration, folded};
 use foreread_words::{counted, shown};
 
@@ -41,6 +42,9 @@ impl Account {
             "run",
             &format_args!("{}, exit status {}", duration(self.wall_ns), self.status),
         );
+        if let Some(Rank { rank, of }) = self.rank {
+            row("rank", &format_args!("{rank} of {of}"));
+        }
         match self.device_bytes {
             Some(0) => row("from device", &"nothing that the program waited for itself"),
             Some(device) => row(

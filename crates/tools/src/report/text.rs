@@ -61,7 +61,9 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
         (None, Some(recorded)) => format!("recorded {}, no account of a run", date(recorded)),
         (None, None) => String::new(),
     };
-    say(&format!("{} ({when})", facts.command), 0);
+    let rank = facts.rank.as_ref().map(|rank| format!(", {rank}"));
+    let rank = rank.unwrap_or_default();
+    say(&format!("{}{rank} ({when})", facts.command), 0);
     let numbers = numbers(facts).map(|(name, value, _)| format!("{name} {value}"));
     say(&numbers.join(", "), 0);
     let mut rest: Vec<Vec<String>> = Vec::new();
