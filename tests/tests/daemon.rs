@@ -9,7 +9,7 @@ mod unit;
 
 use std::fs;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -86,6 +86,20 @@ impl Place {
             text(&output.stderr)
         );
         text(&output.stdout)
+    }
+
+    /// What follows a file, as JSON: nothing is a failure of its own kind, and an empty list.
+    fn predicted(&self, file: &Path) -> String {
+        let output = self.output(&["predict", "--json", &file.display().to_string()]);
+        let said = text(&output.stdout);
+        let status = if said.trim() == "[]" { 1 } else { 0 };
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            text(&output.stderr)
+        );
+        said
     }
 
     /// What a command complains of, that fails.

@@ -1,5 +1,5 @@
-//! Predictions to the one engine: a strand for each program's process trees, in a session that lasts as long as there is
-//! something to fetch. What process trees of one program are believed, and what they came to, is one account: a parallel build
+//! Predictions to the one engine: a strand for each program that opens files, in a session that lasts as long as there is
+//! something to fetch. What the processes of one program are believed, and what they came to, is one account: a parallel build
 //! has hundreds of them in a minute, each too short to be known by itself.
 //!
 //! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while. When it has

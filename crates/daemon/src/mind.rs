@@ -7,6 +7,7 @@
 //!
 //! Data flow: [`Mind::happened`] → [`Wanted`], the files that are predicted and were not before.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use foreread_observe::{Event, File, What, Who};
@@ -152,7 +153,7 @@ impl Mind {
             out.push(Outcome::Fetched(place.0, len, false));
             return;
         };
-        let key = tree.key();
+        let key = self.trees.program(pid, tree.uid);
         self.accounts.enter(&key, |one| one.bytes.missed += len);
         out.push(Outcome::Fetched(place.0, len, !tree.pending.is_empty()));
         if is_gone {
@@ -160,7 +161,7 @@ impl Mind {
             let mut pending: Vec<_> = tree.pending.iter().collect();
             pending.sort_unstable_by_key(|(symbol, one)| (one.at, **symbol));
             let wanted = pending.into_iter().map(|(symbol, one)| Wanted {
-                key: key.clone(),
+                key: one.key.clone(),
                 symbol: *symbol,
                 likelihood: one.likelihood,
             });
@@ -191,15 +192,12 @@ impl Mind {
         let symbol = self.symbols.meet(kind, &file.path, Some(identity));
         self.files.met(symbol, &node, uid);
         let context = self.trees.context(pid);
-        let tree = self.trees.tree(context);
-        if tree.program.is_none() && kind == Kind::Start {
-            tree.program = Some((name_of(file), uid));
+        if kind == Kind::Start {
+            self.trees.started(pid, (name_of(&file.path), uid));
         }
+        let key = self.trees.program(pid, uid);
+        let tree = self.trees.tree(context);
         tree.uid = uid;
-        let key = tree
-            .program
-            .clone()
-            .unwrap_or_else(|| (Arc::from("?"), uid));
         let is_cold = self.cold.is_some_and(|cold| at.saturating_sub(cold) < COLD);
         let facts = self.files.get(symbol).filter(|_| is_cold);
         if facts.is_some_and(|facts| !facts.is_read_at_open()) {
@@ -221,28 +219,38 @@ impl Mind {
         let is_on_its_way = foretold.is_some() && tree.come * PART < tree.reach;
         self.accounts.enter(&key, |one| {
             one.predictions.events += 1;
-            if let Some(pending) = foretold {
+            if let Some(pending) = &foretold {
                 one.predictions.foretold += 1;
-                one.predictions.right += 1;
                 one.leads.add(at.saturating_sub(pending.at));
             }
         });
-        self.model.see(context, symbol, true);
+        if let Some(pending) = &foretold {
+            self.accounts
+                .enter(&pending.key, |one| one.predictions.right += 1);
+        }
+        match kind {
+            Kind::Start => self.model.start(context, symbol, true),
+            Kind::File => self.model.see(context, symbol, true),
+        }
         if !is_on_its_way && (means == Means::All || is_cold) {
             self.predict(context, &key, at, out);
         }
     }
 
-    /// What is expected now in a sequence, and was not before.
+    /// What is expected now in a sequence, and was not before. A file is for the program that starts before it, or for this one.
     fn predict(&mut self, context: Context, key: &Key, at: u64, out: &mut Vec<Outcome>) {
         self.model.predict(context, self.threshold, &mut self.list);
         let tree = self.trees.tree(context);
         let event = tree.events;
         (tree.reach, tree.come) = (self.list.last().map_or(0, |one| one.ahead), 0);
         let epoch = self.files.epoch();
-        let mut made = 0;
+        let (mut key, mut made) = (key.clone(), 0);
         for one in &self.list {
             let likelihood = one.likelihood;
+            if let Some(program) = self.symbols.program(one.symbol) {
+                enter_made(&mut self.accounts, &key, std::mem::take(&mut made));
+                key.0 = name_of(program);
+            }
             if let Some(known) = tree.pending.get_mut(&one.symbol) {
                 known.event = event;
                 // What was asked for in an earlier epoch may be gone.
@@ -251,6 +259,7 @@ impl Mind {
                 }
             } else {
                 let pending = Pending {
+                    key: key.clone(),
                     at,
                     event,
                     epoch,
@@ -265,14 +274,10 @@ impl Mind {
                 likelihood: one.likelihood,
             }));
         }
-        let before = out.len();
-        expire(tree, out);
-        let wrong = (out.len() - before) as u64;
-        if made + wrong > 0 {
-            self.accounts.enter(key, |one| {
-                one.predictions.made += made;
-                one.predictions.wrong += wrong;
-            });
+        enter_made(&mut self.accounts, &key, made);
+        for (symbol, pending) in expire(tree) {
+            out.push(Outcome::GivenUp(symbol));
+            wrong(&mut self.accounts, &pending.key);
         }
     }
 
@@ -280,17 +285,15 @@ impl Mind {
     fn judge_ended(&mut self, out: &mut Vec<Outcome>) {
         for (context, tree) in self.trees.take_ended() {
             self.model.end(context);
-            let wrong = tree.pending.len() as u64;
-            out.extend(tree.pending.keys().copied().map(Outcome::GivenUp));
-            if let Some(key) = tree.program.filter(|_| wrong > 0) {
-                self.accounts
-                    .enter(&key, |one| one.predictions.wrong += wrong);
+            for (symbol, pending) in &tree.pending {
+                out.push(Outcome::GivenUp(*symbol));
+                wrong(&mut self.accounts, &pending.key);
             }
         }
     }
 
     /// What would be predicted after a file was opened, of files that this user has opened, too.
-    pub(crate) fn after(&mut self, path: &std::path::Path, uid: u32) -> Vec<Predicted> {
+    pub(crate) fn after(&mut self, path: &Path, uid: u32) -> Vec<Predicted> {
         let find = |kind| self.symbols.find(kind, path);
         let Some(symbol) = find(Kind::File).or_else(|| find(Kind::Start)) else {
             return Vec::new();
@@ -326,10 +329,10 @@ impl Mind {
     }
 }
 
-/// Gives up predictions of a sequence that are not expected any more.
-fn expire(tree: &mut Tree, out: &mut Vec<Outcome>) {
+/// The predictions of a sequence that are not expected any more.
+fn expire(tree: &mut Tree) -> Vec<(Symbol, Pending)> {
     if tree.pending.len() <= PENDING / 2 {
-        return;
+        return Vec::new();
     }
     let mut oldest = tree.events.saturating_sub(EXPIRES);
     if tree.pending.len() > PENDING {
@@ -337,18 +340,25 @@ fn expire(tree: &mut Tree, out: &mut Vec<Outcome>) {
         events.sort_unstable();
         oldest = oldest.max(events[events.len() - PENDING] + 1);
     }
-    tree.pending.retain(|symbol, one| {
-        let is_expected = one.event >= oldest;
-        if !is_expected {
-            out.push(Outcome::GivenUp(*symbol));
-        }
-        is_expected
-    });
+    let expired = tree.pending.extract_if(|_, one| one.event < oldest);
+    expired.collect()
+}
+
+/// So many files are predicted for a program.
+fn enter_made(accounts: &mut Accounts, key: &Key, made: u64) {
+    if made > 0 {
+        accounts.enter(key, |one| one.predictions.made += made);
+    }
+}
+
+/// A file that was to be opened by a program was not.
+fn wrong(accounts: &mut Accounts, key: &Key) {
+    accounts.enter(key, |one| one.predictions.wrong += 1);
 }
 
 /// The name of a program, of letters that a terminal does not act on.
-fn name_of(program: &File) -> Arc<str> {
-    let name = program.path.file_name().unwrap_or_default();
+fn name_of(program: &Path) -> Arc<str> {
+    let name = program.file_name().unwrap_or_default();
     let name: String = name.to_string_lossy().chars().take(NAME).collect();
     Arc::from(foreread_words::shown(&name).as_ref())
 }

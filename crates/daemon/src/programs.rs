@@ -5,5 +5,5 @@ use std::sync::Arc;
 /// Programs kept, each of one user: a desktop runs some hundred.
 pub(crate) const PROGRAMS: usize = 256;
 
-/// The program that a process tree began with, and its user.
+/// A program that opens files, and its user.
 pub(crate) type Key = (Arc<str>, u32);

@@ -112,7 +112,7 @@ pub struct Bytes {
 /// One program of one user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// The name of the program that its process tree began with.
+    /// The name of the program, whose process opened the files or is predicted to.
     pub name: String,
     /// Whose processes they are.
     pub uid: u32,

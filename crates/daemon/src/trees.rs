@@ -35,8 +35,10 @@ struct Process {
 }
 
 /// A file that is predicted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pending {
+    /// The program that is to open it.
+    pub(crate) key: Key,
     /// When, in ns.
     pub(crate) at: u64,
     /// After which event of the sequence it was predicted last.
@@ -50,8 +52,6 @@ pub(crate) struct Pending {
 /// One sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// The program that it began with; `None` until one starts.
-    pub(crate) program: Option<Key>,
     /// Whose the last event was.
     pub(crate) uid: u32,
     /// Processes in it.
@@ -67,18 +67,12 @@ pub(crate) struct Tree {
     used: u64,
 }
 
-impl Tree {
-    /// The program that it is accounted for as.
-    pub(crate) fn key(&self) -> Key {
-        let unknown = || (Arc::from(UNKNOWN), self.uid);
-        self.program.clone().unwrap_or_else(unknown)
-    }
-}
-
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Trees {
     processes: FxHashMap<u32, Process>,
+    /// What processes run: their parent's program until they start one themselves. Those that nobody saw start are not here.
+    programs: FxHashMap<u32, Key>,
     sequences: FxHashMap<Context, Tree>,
     next: u64,
     clock: u64,
@@ -95,10 +89,26 @@ impl Trees {
         }
         let context = if alone { context } else { self.begin() };
         self.enter(pid, parent, context);
+        if let Some(program) = self.programs.get(&parent).cloned() {
+            self.programs.insert(pid, program);
+        }
+    }
+
+    /// A process has started a program.
+    pub(crate) fn started(&mut self, pid: u32, program: Key) {
+        self.process(pid);
+        self.programs.insert(pid, program);
+    }
+
+    /// The program that a process runs, which is this user's if nobody saw it start.
+    pub(crate) fn program(&self, pid: u32, uid: u32) -> Key {
+        let known = self.programs.get(&pid).cloned();
+        known.unwrap_or_else(|| (Arc::from(UNKNOWN), uid))
     }
 
     /// A process has ended.
     pub(crate) fn ended(&mut self, pid: u32) {
+        self.programs.remove(&pid);
         let Some(process) = self.processes.remove(&pid) else {
             return;
         };
@@ -151,6 +161,7 @@ impl Trees {
         if self.processes.len() >= PROCESSES {
             // Their ends were lost, or somebody forks without end.
             self.processes.clear();
+            self.programs.clear();
             self.ended.extend(self.sequences.drain());
         }
         // A number given again, whose former process was not seen to end.
@@ -239,11 +250,28 @@ mod tests {
     }
 
     #[test]
+    fn a_process_runs_its_parents_program_until_it_starts_another() {
+        let mut trees = Trees::default();
+        let named = |name: &str| (Arc::from(name), 7);
+        assert_eq!(trees.program(1, 7), named(UNKNOWN));
+        trees.started(1, named("sh"));
+        trees.forked(10, 1);
+        assert_eq!(trees.program(10, 0), named("sh"));
+        trees.started(10, named("cat"));
+        assert_eq!(trees.program(10, 0), named("cat"));
+        assert_eq!(trees.program(1, 0), named("sh"));
+        trees.ended(10);
+        assert_eq!(trees.program(10, 0), (Arc::from(UNKNOWN), 0));
+    }
+
+    #[test]
     fn floods_of_processes_are_bounded() {
         let mut trees = Trees::default();
         for pid in 2..200_000 {
             trees.forked(pid, pid / 2);
+            trees.started(pid, (Arc::from("flood"), 0));
             assert!(trees.processes.len() <= PROCESSES && trees.len() <= SEQUENCES);
+            assert!(trees.programs.len() <= trees.processes.len());
         }
         let known = trees.sequences.values().map(|tree| tree.live).sum::<u32>();
         assert!(known as usize <= trees.processes.len());

@@ -5,7 +5,7 @@
 //!
 //! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could
 //! not be found or started; everything else ends with 0, or 2 when foreread failed, and
-//! `doctor` with 1 when prefetching cannot work here.
+//! `doctor` with 1 when prefetching cannot work here, `predict` with 1 when nothing is known.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout))]

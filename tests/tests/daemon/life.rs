@@ -186,7 +186,7 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     }
     let running = place.running();
     let first = place.lab.path(&names[2]);
-    let ask = || place.said(&["predict", "--json", &first.display().to_string()]);
+    let ask = || place.predicted(&first);
     let follows = |said: &str| {
         let followers: Vec<serde_json::Value> = serde_json::from_str(said).expect("JSON");
         let next = place.lab.path(&names[3]).display().to_string();
@@ -202,7 +202,14 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     let output = running.end();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(follows(&ask()), "by what was saved");
-    let said = place.said(&["predict", &first.display().to_string()]);
+    let first = first.display().to_string();
+    let said = place.said(&["predict", "--limit", "1", &first]);
+    assert_eq!(said.lines().count(), 2, "{said}");
+    let nothing = place.output(&["predict", "/nowhere"]);
+    assert_eq!(nothing.status.code(), Some(1), "nobody has opened it");
+    let why = text(&nothing.stderr);
+    assert!(why.contains("no file that follows /nowhere"), "{why}");
+    let said = place.said(&["predict", &first]);
     assert!(
         said.starts_with("AHEAD  LIKELIHOOD  IN MEMORY  FILE"),
         "{said}"

@@ -84,8 +84,15 @@ fn a_user_is_told_of_own_programs_and_files_alone() {
         assert!(status.expect("a shell").success());
     };
     let followers = |output: &Output| -> Vec<Value> {
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        let followers: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let status = i32::from(followers.is_empty());
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{}",
+            text(&output.stderr)
+        );
+        followers
     };
     let words = |name: &str| {
         [
@@ -214,7 +221,9 @@ fn hostile_names_break_neither_lines_nor_terminals() {
         &["daemon", "metrics"],
         &["predict", &path],
     ] {
-        let said = place.said(words);
+        let output = place.output(words);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(!said.is_empty());
         assert!(!said.contains('\u{1b}'), "{said}");
         assert!(!said.contains("\nb\""), "{said}");
     }

@@ -162,8 +162,7 @@ fn the_rights_that_the_unit_leaves_are_enough() {
             .current_dir(place.lab.path(""))
             .status();
         assert!(status.expect("a shell").success());
-        let path = place.lab.path("closed/file").display().to_string();
-        place.said(&["predict", &path]);
+        place.predicted(&place.lab.path("closed/file"));
         seen() > before
     });
     // What a user may know is found out with that user's rights, which takes rights of its own.
@@ -173,7 +172,8 @@ fn the_rights_that_the_unit_leaves_are_enough() {
         .args(["predict", "/etc/passwd", "--socket"]);
     let asked = ask.arg(place.socket()).output().expect("setpriv");
     if Need::Nobody.missing().is_none() {
-        assert!(asked.status.success(), "{}", text(&asked.stderr));
+        let errors = text(&asked.stderr);
+        assert!(matches!(asked.status.code(), Some(0 | 1)), "{errors}");
     }
 }
 

@@ -218,3 +218,36 @@ fn what_is_predicted_and_never_comes_is_bounded() {
         assert!(pending <= PENDING);
     }
 }
+
+#[test]
+fn files_count_for_the_program_that_opens_them_and_not_for_the_trees_first() {
+    let (mut mind, mut at) = (mind(), 0);
+    let uid = 1000;
+    let shell = File {
+        path: Arc::new("/bin/shell".into()),
+        ..file(9998)
+    };
+    let mut out = Vec::new();
+    let (pid, parent) = (1, 0);
+    let started = Happened::Started {
+        pid,
+        parent,
+        uid,
+        program: shell,
+        at,
+    };
+    mind.happened(started, Means::All, &mut out);
+    // Children of the shell, one after the other: its sequence goes on in them.
+    for number in 0..20 {
+        run(&mut mind, 100 + number, 1..31, &mut at);
+    }
+    let told = mind.accounts.told(&[]);
+    let of = |name: &str| {
+        let one = told.iter().find(|one| one.name == name);
+        one.map(|one| one.predictions).unwrap_or_default()
+    };
+    assert_eq!(of("shell").events, 1);
+    assert_eq!(of("program").events, 20 * 31);
+    assert!(of("program").right > 10 * 30, "{:?}", of("program"));
+    assert!(of("shell").right <= 1, "{:?}", of("shell"));
+}

@@ -1,5 +1,6 @@
 //! The part of the command line that is the daemon's.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -55,7 +56,8 @@ pub(crate) struct Top {
 /// Show which files are predicted after a file
 ///
 /// Nearest first, with the likelihood of each and its share in memory. If no daemon runs, the saved models are used. Only
-/// files that you can read, in folders that you can list, are shown.
+/// files that you can read, in folders that you can list, are shown. Exit status: 0 if files are predicted, 1 if nothing
+/// is known of what follows the file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Predict {
     /// The file
@@ -66,6 +68,9 @@ pub(crate) struct Predict {
     /// Folder of the saved models, used if no daemon runs [default: the daemon's]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// Print at most N files, the nearest ones
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<NonZeroUsize>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,9 @@
 //! `foreread predict`: what follows a file, by the daemon's models.
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ use super::to_ask;
 use crate::args;
 use crate::output::output;
 
+/// The exit status where nothing is known of what follows a file; errors have 2.
+const NOTHING: u8 = 1;
 /// Columns before the file's name.
 const COLUMN: usize = 30;
 
@@ -50,16 +54,26 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
         Err(AskError::NotRunning) => (saved(args, &file)?, "what was saved"),
         Err(why) => return Err(why.into()),
     };
+    let mut met = HashSet::new();
+    let first = |one: &&Following| met.insert(one.path.clone());
+    let most = args.limit.map_or(usize::MAX, NonZeroUsize::get);
+    // A pattern that comes back to a file predicts the file again.
+    let files: Vec<&Following> = files.iter().filter(first).take(most).collect();
     let mut out = output();
     if args.json {
-        let listed: Vec<Listed> = files.iter().map(listed).collect();
+        let listed: Vec<Listed> = files.iter().map(|file| listed(file)).collect();
         serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;
         writeln!(out)?;
-        return Ok(ExitCode::SUCCESS);
     }
-    let name = file.display().to_string();
     if files.is_empty() {
-        writeln!(out, "{by} says nothing of what follows {}", shown(&name))?;
+        let name = file.display().to_string();
+        eprintln!(
+            "foreread: {by} knows of no file that follows {}",
+            shown(&name)
+        );
+        return Ok(ExitCode::from(NOTHING));
+    }
+    if args.json {
         return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "AHEAD  LIKELIHOOD  IN MEMORY  FILE")?;
