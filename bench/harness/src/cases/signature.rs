@@ -147,8 +147,8 @@ pub fn cases() -> Vec<Case> {
         ),
         gain(
             "sig-lu",
-            "out-of-core LU in half the memory",
-            within(12, pattern(One, "lu", (32, 32))),
+            "out-of-core LU in three quarters of its memory",
+            within(24, pattern(One, "lu", (64, 64))),
         ),
         gain(
             "sig-column",
@@ -228,8 +228,8 @@ pub fn cases() -> Vec<Case> {
         ),
         gain(
             "other-lu",
-            "LU in half the memory, learnt with half the steps",
-            within(12, other("lu -n 16", "lu", (32, 32))),
+            "LU in three quarters of its memory, learnt with half the steps",
+            within(24, other("lu -n 32", "lu", (64, 64))),
         ),
         gain(
             "other-tile",
