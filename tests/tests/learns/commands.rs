@@ -37,9 +37,10 @@ pub(super) fn one_after_the_other() {
             rounds += 1;
             told = next();
             let is_right = told.as_ref().is_none_or(|(path, _)| *path == names[2]);
-            assert!(is_right, "{locale}: {told:?} after {rounds} rounds");
+            // A flood of other processes' events leaves the daemon no means to see all.
+            foreread_tests::check!(is_right, "{locale}: {told:?} after {rounds} rounds");
         }
-        assert!(
+        foreread_tests::check!(
             told.is_some(),
             "{locale}: {:?}",
             daemon.predicted(&names[1])
