@@ -39,7 +39,7 @@ fn hand_over() -> Error {
         let tools = own::part(TOOLS, "../libexec")
             .context("this command is part of another program, which `make build` builds")?;
         let words: Vec<OsString> = env::args_os().collect();
-        Err(spawn::replace(&tools, &words, None)).context(tools.display().to_string())
+        Err(spawn::replace(&tools, &words, &[], None)).context(tools.display().to_string())
     };
     let Err(why) = replaced();
     why

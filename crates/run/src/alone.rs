@@ -18,7 +18,7 @@ use super::summary::Why;
 /// its record says.
 const ACCOMPANIED: u32 = 16;
 
-/// Why foreread did nothing for a service that tells its manager how it goes.
+/// Why foreread did nothing for a service that tells its manager how it goes, where it cannot live beside the service.
 pub(super) const LISTENED_TO: &str = "its service manager listens to the process that it has started, which the program has to be (NOTIFY_SOCKET)";
 
 /// Whether a service manager has started this process, and listens to it alone: it refuses what a child says, as that it is ready. A

@@ -55,12 +55,17 @@ impl Incoming {
         self.group = GroupWatch::start().ok();
     }
 
-    /// Puts the command in this process's place, with the signals as they were before they were blocked; comes back with why
-    /// that fails.
-    pub(super) fn make_way(self, command: &[OsString]) -> io::Error {
+    /// Puts the command in this process's place, with these variables, and with the signals as they were before they were
+    /// blocked; comes back with why that fails.
+    pub(super) fn make_way(
+        self,
+        command: &[OsString],
+        variables: &[(&str, OsString)],
+    ) -> io::Error {
         // The watcher would be a child that the program knows nothing of.
         drop(self.group);
-        spawn::replace(Path::new(&command[0]), command, Some(&self.signals))
+        let program = Path::new(&command[0]);
+        spawn::replace(program, command, variables, Some(&self.signals))
     }
 
     /// Takes the signals that are there, with no program to pass them on to; whether one of them would end a process that
@@ -128,7 +133,9 @@ impl Child {
         observed: Option<&Seat>,
         incoming: &Incoming,
     ) -> io::Result<u32> {
-        let variables = observed.map(Seat::variables).unwrap_or_default();
+        let own = std::process::id();
+        let variables = observed.map(|seat| seat.variables(own));
+        let variables = variables.unwrap_or_default();
         let pid = spawn::spawn(command, &variables, &incoming.signals)?;
         if let Some(observed) = observed {
             observed.started(pid);

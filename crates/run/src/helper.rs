@@ -7,10 +7,13 @@
 //!
 //! Data flow: helper → front: the libraries, what it is doing, that it is ready, the account. Front → helper: that
 //! the program was started, that it has ended.
+//!
+//! A service that reports to its manager has to be the process that the manager started: it takes the front's place, and the
+//! helper, which is nobody's child then, finds out itself when the service ends.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,6 +22,7 @@ use std::time::{Duration, Instant};
 use foreread_sys::helper::{self, Helper};
 use foreread_sys::process::End;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::child::{Ended, Incoming};
@@ -48,6 +52,8 @@ pub(super) struct Started {
     pub(super) has_library: bool,
     /// What the front did not wait for.
     pub(super) late: Option<String>,
+    /// Whether it takes the front's place, which says no more then.
+    pub(super) in_place: bool,
 }
 
 /// How the program ended, and when.
@@ -120,6 +126,38 @@ pub(super) struct Link {
     arrived: Vec<u8>,
     /// The front's process number.
     pub(super) pid: u32,
+    /// The program that has taken the front's place.
+    beside: Option<Beside>,
+}
+
+/// A program that nobody waits for on foreread's side.
+struct Beside {
+    since: Instant,
+    /// Readable once it has ended.
+    end: OwnedFd,
+}
+
+impl Beside {
+    fn new(pid: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        Some(Self {
+            since: Instant::now(),
+            end: pidfd_open(pid, PidfdFlags::empty()).ok()?,
+        })
+    }
+
+    /// Waits for its end. How it ended, only its own parent hears.
+    fn wait(&self, timeout: Option<Duration>) -> Option<Finished> {
+        let mut fds = [PollFd::new(&self.end, PollFlags::IN)];
+        await_any(&mut fds, timeout);
+        (!fds[0].revents().is_empty()).then(|| Finished {
+            code: None,
+            signal: None,
+            device_bytes: None,
+            cpu_ns: None,
+            wall_ns: self.since.elapsed().as_nanos() as u64,
+        })
+    }
 }
 
 impl Link {
@@ -128,6 +166,7 @@ impl Link {
             front,
             arrived: Vec::new(),
             pid,
+            beside: None,
         }
     }
 
@@ -155,7 +194,13 @@ impl Link {
     pub(super) fn started(&mut self) -> Option<Started> {
         loop {
             match self.take() {
-                Some((STARTED, payload)) => return serde_json::from_slice(&payload).ok(),
+                Some((STARTED, payload)) => {
+                    let started: Started = serde_json::from_slice(&payload).ok()?;
+                    if started.in_place {
+                        self.beside = Some(Beside::new(started.pid)?);
+                    }
+                    return Some(started);
+                }
                 Some(_) => {}
                 None => self.receive(None)?,
             }
@@ -164,6 +209,9 @@ impl Link {
 
     /// Waits for the program's end, at most for `timeout`. Where the front is gone this process ends.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Option<Finished> {
+        if let Some(beside) = &self.beside {
+            return beside.wait(timeout);
+        }
         if self.receive(timeout).is_none() {
             std::process::exit(0);
         }
@@ -265,6 +313,11 @@ impl Front {
     pub(super) fn wait_ready(&mut self) -> Result<bool, Without> {
         let payload = self.wait_for(READY, None)?;
         Ok(payload == [1])
+    }
+
+    /// The helper's process number.
+    pub(super) fn helper(&self) -> u32 {
+        self.helper.pid()
     }
 
     /// Says that the program was started.

@@ -126,6 +126,13 @@ impl RunArgs {
         }
     }
 
+    /// Whether the program may take this process's place, with nobody left to print the account or to write it to a file of the
+    /// user's own, and the program not a child that the kernel's observer would see.
+    fn may_make_way(&self) -> bool {
+        let has_files = self.json.is_some() || self.output.is_some();
+        !has_files && !self.explain && self.observer != Choice::Ebpf
+    }
+
     /// The program has been started: lets go of what it shares with this process, unless files of the user's own are
     /// named, which may be relative to that or one of the descriptors.
     fn let_go(&self) {
@@ -152,7 +159,8 @@ pub fn run(args: &RunArgs) -> Result<End> {
         account.was_unobserved(&unobserved);
         return Ok(replaced(args, &account, None));
     }
-    if alone::is_listened_to() {
+    let in_place = alone::is_listened_to();
+    if in_place && !args.may_make_way() {
         let aside = Account::aside(args, alone::LISTENED_TO.to_owned());
         return Ok(replaced(args, &aside, None));
     }
@@ -181,18 +189,35 @@ pub fn run(args: &RunArgs) -> Result<End> {
     if let Some(ring) = &ring {
         lease::watch(ring.leases());
     }
-    let segment = Some(args).filter(|args| args.prefetch);
+    let segment = Some(args).filter(|args| args.prefetch && !in_place);
     let segment = segment.and_then(|args| account.note(cache::segment(args.cache)).flatten());
     let front = std::process::id();
-    let helper = match processes::fork() {
+    let forked = match in_place {
+        true => processes::fork_apart(),
+        false => processes::fork(),
+    };
+    let helper = match forked {
         Ok(Side::Helper(link)) => {
             let mut link = Link::new(link, front);
-            let None = help(args, (ring, segment), began, account, &mut link);
+            let mut args = args.clone();
+            if in_place {
+                // The kernel's observer sees what the front starts, and not what the front turns into.
+                args.observer = Choice::Preload;
+            }
+            let None = help(&args, (ring, segment), began, account, &mut link);
             link.account("");
             std::process::exit(0);
         }
         Ok(Side::Front(helper)) => Ok(Front::new(helper)),
         Err(why) => Err(why),
+    };
+    let helper = match helper {
+        Ok(front) if in_place => return Ok(run_in_place(args, front, ring, incoming)),
+        Err(why) if in_place => {
+            let aside = Account::aside(args, why.to_string());
+            return Ok(replaced(args, &aside, Some(incoming)));
+        }
+        helper => helper,
     };
     // While the helper looks the program up.
     incoming.watch_group();
@@ -210,6 +235,56 @@ fn run_beside(
     incoming: Incoming,
     began: Beginning,
 ) -> Result<End> {
+    let (observed, late) = take_seat(&mut front, ring, segment);
+    let child = match start(args, observed.as_ref(), incoming, Some(&front)) {
+        Ok(child) => child,
+        Err(end) => return Ok(end),
+    };
+    front.started(&Started {
+        pid: child.pid(),
+        has_library: observed.is_some(),
+        late: late.as_ref().map(Without::told),
+        in_place: false,
+    });
+    args.let_go();
+    let ended = child.watch()?;
+    let finished = Finished::new(&ended, began.instant.elapsed());
+    match front.ended(&finished, child.incoming()) {
+        Ok(text) if text.is_empty() => {}
+        Ok(text) => summary::print(&text),
+        Err(without) => summary::print_without(args, &without.told()),
+    }
+    // Programs that outlive this one may come to look for the ring as long as it is there.
+    drop(observed);
+    Ok(ended.ending)
+}
+
+/// Run the command in this process's place, the rest being done by the helper, which lives on beside it. Nothing is printed: there
+/// is nobody left to do so.
+fn run_in_place(args: &RunArgs, mut front: Front, ring: Option<Ring>, incoming: Incoming) -> End {
+    let (seat, late) = take_seat(&mut front, ring, None);
+    let pid = std::process::id();
+    if let Some(seat) = &seat {
+        seat.started(pid);
+    }
+    front.started(&Started {
+        pid,
+        has_library: seat.is_some(),
+        late: late.as_ref().map(Without::told),
+        in_place: true,
+    });
+    let variables = seat.map(|seat| seat.variables(front.helper()));
+    let why = incoming.make_way(&args.command, &variables.unwrap_or_default());
+    front.dismiss();
+    not_run(args, child::failed(why))
+}
+
+/// Waits for the helper to be ready: where the program is to report, and what was not waited for.
+fn take_seat(
+    front: &mut Front,
+    ring: Option<Ring>,
+    segment: Option<Segment>,
+) -> (Option<Seat>, Option<Without>) {
     let (by_library, late) = match front.wait_ready() {
         Ok(by_library) => (by_library, None),
         // It may come to observe later; until then what the program reports is not waited for.
@@ -224,26 +299,7 @@ fn run_beside(
         }
         seat
     });
-    let child = match start(args, observed.as_ref(), incoming, Some(&front)) {
-        Ok(child) => child,
-        Err(end) => return Ok(end),
-    };
-    front.started(&Started {
-        pid: child.pid(),
-        has_library: observed.is_some(),
-        late: late.as_ref().map(Without::told),
-    });
-    args.let_go();
-    let ended = child.watch()?;
-    let finished = Finished::new(&ended, began.instant.elapsed());
-    match front.ended(&finished, child.incoming()) {
-        Ok(text) if text.is_empty() => {}
-        Ok(text) => summary::print(&text),
-        Err(without) => summary::print_without(args, &without.told()),
-    }
-    // Programs that outlive this one may come to look for the ring as long as it is there.
-    drop(observed);
-    Ok(ended.ending)
+    (observed, late)
 }
 
 /// Run the command where there can be no helper.
@@ -293,8 +349,8 @@ fn start(
 fn replaced(args: &RunArgs, account: &Account, incoming: Option<Incoming>) -> End {
     account.print(args);
     let why = match incoming {
-        Some(incoming) => incoming.make_way(&args.command),
-        None => spawn::replace(Path::new(&args.command[0]), &args.command, None),
+        Some(incoming) => incoming.make_way(&args.command, &[]),
+        None => spawn::replace(Path::new(&args.command[0]), &args.command, &[], None),
     };
     not_run(args, child::failed(why))
 }

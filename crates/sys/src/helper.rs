@@ -9,10 +9,10 @@
 //! one of them because of the helper; it has this process's signal mask, and ends with this process, until it
 //! is told to go on by itself ([`outlive`]).
 //!
-//! Data flow: [`fork`], before there are threads → both sides talk through the socket that each is handed.
+//! Data flow: [`fork`] or [`fork_apart`], before there are threads → both sides talk through the socket that each is handed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -63,21 +63,61 @@ pub fn fork() -> io::Result<Side> {
         })),
         None => {
             drop(here);
-            settle_in(parent);
+            settle_in(Some(parent));
             Ok(Side::Helper(there))
         }
     }
 }
 
-/// Makes the new process the helper.
-fn settle_in(parent: Pid) {
-    // SAFETY: numbers and a terminated string are passed; nothing else is changed.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
+/// Starts the helper as nobody's child, beside a process that is about to become another program: that would find a child that
+/// it did not start. Such a helper does not end with the other process. Only while this process has one thread.
+///
+/// # Errors
+///
+/// As [`fork`]'s.
+pub fn fork_apart() -> io::Result<Side> {
+    let made = |why| refused("no helper process can be made", &why);
+    let (here, there) =
+        UnixStream::pair().map_err(|why| refused("no socket pair can be made", &why))?;
+    // SAFETY: the caller has one thread, so no lock is held in the copy by a thread that is not there.
+    let between = checked(unsafe { libc::fork() }).map_err(made)?;
+    if between > 0 {
+        drop(there);
+        // SAFETY: a child of our own, which ends at once; no memory is involved.
+        unsafe { libc::waitpid(between, std::ptr::null_mut(), 0) };
+        let mut number = [0; 4];
+        (&here).read_exact(&mut number).map_err(made)?;
+        let pid = Pid::from_raw(i32::from_ne_bytes(number));
+        let pid = pid.ok_or_else(|| made(io::ErrorKind::NotFound.into()))?;
+        return Ok(Side::Front(Helper {
+            link: here,
+            pid,
+            end: pidfd_open(pid, PidfdFlags::empty()).ok(),
+        }));
     }
-    if rustix::process::getppid() != Some(parent) {
-        std::process::exit(0);
+    drop(here);
+    // SAFETY: this process has one thread, as the one that it is a copy of; what is not the helper ends without running anything.
+    unsafe {
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+    }
+    settle_in(None);
+    // If nobody takes it, the front is gone, which the first look at the link says.
+    let _ = (&there).write_all(&std::process::id().to_ne_bytes());
+    Ok(Side::Helper(there))
+}
+
+/// Makes the new process the helper, which ends with `parent`.
+fn settle_in(parent: Option<Pid>) {
+    // SAFETY: a terminated string is passed.
+    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
+    if parent.is_some() {
+        // SAFETY: numbers alone are passed.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        if rustix::process::getppid() != parent {
+            std::process::exit(0);
+        }
     }
     // What is sent to the whole group is the front's and the program's business.
     signals::ignore(&signals::messages().collect::<Vec<_>>());
@@ -162,7 +202,6 @@ impl Helper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
     use std::time::{Duration, Instant};
 
     fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -188,6 +227,51 @@ mod tests {
         // SAFETY: the child is ours, and the status has a place.
         unsafe { libc::waitpid(pid, &raw mut status, 0) };
         assert_eq!(status, 0);
+    }
+
+    #[test]
+    fn a_helper_apart_is_nobody_s_child_and_hears_that_its_starter_is_another_program() {
+        // SAFETY: as above.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let passed = std::panic::catch_unwind(starter_of_one_apart).is_ok();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!passed)) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the status has a place.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        assert_eq!(status, 0);
+    }
+
+    fn starter_of_one_apart() {
+        match fork_apart().unwrap() {
+            Side::Helper(mut link) => {
+                let mut rest = Vec::new();
+                let _ = link.read_to_end(&mut rest);
+                // SAFETY: ends the helper without running anything of the test's.
+                unsafe { libc::_exit(0) };
+            }
+            Side::Front(helper) => {
+                // SAFETY: no status is asked for.
+                let child = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+                let why = io::Error::last_os_error();
+                assert_eq!((child, why.raw_os_error()), (-1, Some(libc::ECHILD)));
+                let comm = fs::read_to_string(format!("/proc/{}/comm", helper.pid())).unwrap();
+                assert_eq!(comm, "foreread-helper\n");
+                // As the start of another program closes it.
+                helper.link.shutdown(std::net::Shutdown::Both).unwrap();
+                let end = helper.end_fd().unwrap();
+                eventually("it ends", || {
+                    let mut fds = [rustix::event::PollFd::new(
+                        &end,
+                        rustix::event::PollFlags::IN,
+                    )];
+                    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default()))
+                        == Ok(1)
+                });
+            }
+        }
     }
 
     #[test]

@@ -108,10 +108,7 @@ pub fn spawn(
     let program = words
         .first()
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
-    let own: Vec<CString> = variables
-        .iter()
-        .map(|(name, value)| terminated([name.as_bytes(), b"=", value.as_bytes()].concat()))
-        .collect::<io::Result<_>>()?;
+    let own = assignments(variables)?;
     let mut environment = environment(variables, &own);
     let mut listener = listener(&mut environment);
     let attributes = Attributes::new(signals)?;
@@ -210,11 +207,20 @@ fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
 }
 
 /// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, of whose
-/// children none is left: it is what whoever started this process had asked for. `signals` are those that this process
-/// blocks, if any; the program finds them as they were before.
+/// children none is left: it is what whoever started this process had asked for. `variables` are added to or replaced in the
+/// environment. `signals` are those that this process blocks, if any; the program finds them as they were before.
 ///
 /// Comes back only with what the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
-pub fn replace(program: &Path, words: &[OsString], signals: Option<&Signals>) -> io::Error {
+pub fn replace(
+    program: &Path,
+    words: &[OsString],
+    variables: &[(&str, OsString)],
+    signals: Option<&Signals>,
+) -> io::Error {
+    let own = match assignments(variables) {
+        Ok(own) => own,
+        Err(error) => return error,
+    };
     let words = words.iter().map(OsString::as_os_str);
     let strings = std::iter::once(program.as_os_str()).chain(words);
     let strings = strings.map(|string| terminated(string.as_bytes().to_vec()));
@@ -225,7 +231,7 @@ pub fn replace(program: &Path, words: &[OsString], signals: Option<&Signals>) ->
     let list = pointers(strings[1..].iter().map(CString::as_c_str));
     let mask = signals.map_or(ptr::null(), |signals| ptr::from_ref(signals.before()));
     // SAFETY: the strings and both lists of them are terminated.
-    unsafe { turn_into(&strings[0], &list, &environment(&[], &[]), mask) };
+    unsafe { turn_into(&strings[0], &list, &environment(variables, &own), mask) };
     io::Error::last_os_error()
 }
 
@@ -298,6 +304,14 @@ impl Drop for Shared {
 fn opened() -> impl Iterator<Item = c_int> {
     let closed = CLOSED.load(Ordering::Relaxed);
     (0..3).filter(move |fd| closed & 1 << fd != 0)
+}
+
+/// Variables as an environment holds them.
+fn assignments(variables: &[(&str, OsString)]) -> io::Result<Vec<CString>> {
+    let assigned = |(name, value): &(&str, OsString)| {
+        terminated([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
+    variables.iter().map(assigned).collect()
 }
 
 fn terminated(bytes: Vec<u8>) -> io::Result<CString> {

@@ -21,12 +21,15 @@ use crate::calibrate::probe::LEAST;
 use crate::run::{Record, Run};
 use crate::sim::models::{Asked, Sequences, parameter};
 
+/// The version, and the commit where the sources were git's.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("FOREREAD_COMMIT"));
+
 /// Prefetch the files that a program will read
 ///
 /// foreread run records the reads of a command's first run and prefetches them on later runs. Reads that form a pattern
 /// are prefetched on the first run, too. The command's output and exit status do not change.
 #[derive(Debug, Parser)]
-#[command(name = "foreread", version, max_term_width = 80)]
+#[command(name = "foreread", version = VERSION, max_term_width = 80)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -49,6 +52,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Daemon(daemon::Daemon),
     Predict(daemon::Predict),
+    #[command(subcommand)]
+    Service(Service),
     Doctor(Doctor),
     Calibrate(Calibrate),
     /// Compile a C program together with its prefetch thread
@@ -310,6 +315,35 @@ pub(crate) struct Prune {
     /// Delete records not used for AGE, such as 30d or 12h
     #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
     pub(crate) older_than: Option<Duration>,
+}
+
+/// Have systemd start a service under foreread run
+///
+/// Writes a drop-in beside the service's unit, in which foreread run is put before the program. The service's start is
+/// recorded, and prefetched when it is started again. docs/services.md has the details.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Service {
+    /// Write the drop-in
+    Enable(ServiceUnit),
+    /// Remove the drop-in
+    Disable(ServiceUnit),
+}
+
+/// A service of systemd
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServiceUnit {
+    /// Name of the service, such as postgresql@15-main
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// A service of the user's own manager, not of the system
+    #[arg(long)]
+    pub(crate) user: bool,
+    /// Folder of another system, such as a mounted image
+    #[arg(long, value_name = "DIR", conflicts_with = "user")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Check the features of this machine, and what a missing one costs

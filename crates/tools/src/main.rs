@@ -24,6 +24,7 @@ mod output;
 mod pages;
 mod report;
 mod run;
+mod service;
 mod show;
 mod sim;
 
@@ -81,6 +82,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Cache(cache) => cache::cache(&cache),
         Command::Daemon(daemon) => daemon::daemon(daemon),
         Command::Predict(predict) => daemon::predict(&predict),
+        Command::Service(service) => service::service(&service),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),

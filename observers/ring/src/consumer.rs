@@ -102,15 +102,19 @@ impl Ring {
 
     /// The value of [`crate::ENV`] for the program to be observed.
     pub fn env_value(&self) -> String {
-        self.env_value_under(0)
+        self.env_value_under(0, std::process::id())
     }
 
-    /// The same, where this process is under so many system-call filters, which the program's processes inherit.
-    pub fn env_value_under(&self, filters: u32) -> String {
-        let (pid, fd) = (std::process::id(), self.memfd.as_raw_fd());
+    /// The same, where this process is under so many system-call filters, which the program's processes inherit, and `owner`,
+    /// this process or a copy of it, has the area open as long as programs may look for it.
+    pub fn env_value_under(&self, filters: u32, owner: u32) -> String {
+        let fd = self.memfd.as_raw_fd();
         let filters = Some(filters).filter(|&filters| filters > 0);
         let filters = filters.map_or_else(String::new, |filters| filters.to_string());
-        format!("{:016x}{filters}/proc/{pid}/fd/{fd}", self.shared().token())
+        format!(
+            "{:016x}{filters}/proc/{owner}/fd/{fd}",
+            self.shared().token()
+        )
     }
 
     /// Whether an observed process has asked for a write lease on a file, to be asked as long as anybody likes.

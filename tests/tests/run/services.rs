@@ -2,9 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use foreread_tests::{Lab, Need, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, check, eventually, finish, foreread, start, text};
+use serde_json::Value;
 
-use foreread_tests::suite::{QUICK, Test};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -18,6 +19,33 @@ pub const TESTS: &[Test] = &[
         QUICK,
         &[Need::Command("python3")],
         ready,
+    ),
+    (
+        "a_service_that_says_that_it_is_ready_is_recorded_and_its_next_start_followed",
+        QUICK,
+        &[Need::Command("python3")],
+        beside,
+    ),
+    (
+        "the_start_of_a_service_that_was_killed_is_followed_at_the_next",
+        ALL,
+        &[Need::Command("python3")],
+        killed,
+    ),
+    (
+        "a_socket_of_systemd_s_is_handed_to_the_program",
+        ALL,
+        &[
+            Need::Command("systemd-socket-activate"),
+            Need::Command("python3"),
+        ],
+        activated,
+    ),
+    (
+        "a_service_is_enabled_by_a_drop_in_and_disabled_without_a_trace",
+        QUICK,
+        &[],
+        enabled,
     ),
 ];
 
@@ -100,5 +128,181 @@ fn ready() {
             );
             std::fs::remove_file(lab.path("notify")).expect("a socket");
         }
+    }
+}
+
+/// A manager of a service: starts it, waits for it to be ready, and sends the process that it has started these signals.
+const SENDER: &str = "import os, signal, socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+listener.bind('notify')
+pid = os.fork()
+if pid == 0:
+    os.environ['NOTIFY_SOCKET'] = os.path.abspath('notify')
+    os.environ['SYSTEMD_EXEC_PID'] = os.environ['WATCHDOG_PID'] = str(os.getpid())
+    os.execv(sys.argv[2], sys.argv[2:])
+print(listener.recv(100).decode())
+for name in sys.argv[1].split(','):
+    os.kill(pid, getattr(signal, name))
+    if name == 'SIGHUP':
+        print(listener.recv(100).decode())
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+os.unlink('notify')
+";
+
+/// A service that reads, is ready, and says what it is told. It has no child that it did not start.
+const SERVER: &str = "import os, signal, socket
+data = os.open('data', os.O_RDONLY)
+for n in range(1000):
+    os.pread(data, 4096, n * 7919 % 2048 * 4096)
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+say = lambda text: manager.sendto(text, os.environ['NOTIFY_SOCKET'])
+try:
+    os.waitpid(-1, os.WNOHANG)
+    say(b'a child of somebody else')
+except ChildProcessError:
+    pass
+assert os.environ['WATCHDOG_PID'] == str(os.getpid())
+signal.signal(signal.SIGHUP, lambda *_: say(b'RELOADING=1'))
+signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+say(b'READY=1')
+while True:
+    signal.pause()
+";
+
+/// Runs the service from a cold disk, with these signals at its end; what its manager saw. foreread is done then.
+fn served(lab: &Lab, signals: &str) -> String {
+    lab.cold(&["data"]);
+    let runs = lab.records_folder().with_file_name("runs");
+    let before = changed(&runs);
+    let foreread = foreread().display().to_string();
+    let run = [&foreread, "run", "--", "python3", "server.py"];
+    let output = lab.plain(&[&["python3", "sender.py", signals], &run[..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let is_new = || changed(&runs).is_some_and(|now| Some(now) != before);
+    eventually("foreread has kept the account", is_new);
+    text(&output.stdout)
+}
+
+/// When the last account was kept.
+fn changed(folder: &std::path::Path) -> Option<std::time::SystemTime> {
+    let files = std::fs::read_dir(folder).ok()?.flatten();
+    let times = files.filter(|file| file.path().extension().is_some_and(|kind| kind == "run"));
+    times
+        .filter_map(|file| file.metadata().ok()?.modified().ok())
+        .max()
+}
+
+/// A lab with the service.
+fn service() -> Lab {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.write("sender.py", SENDER);
+    lab.write("server.py", SERVER);
+    lab
+}
+
+/// What the last run had in memory in time, in bytes.
+fn useful(lab: &Lab) -> u64 {
+    let told = lab.foreread(&["explain", "--json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).expect("an account");
+    told["run"]["ledger"]["useful"].as_u64().expect("bytes")
+}
+
+fn beside() {
+    let lab = service();
+    for _ in 0..2 {
+        assert_eq!(served(&lab, "SIGHUP,SIGTERM"), "READY=1\nRELOADING=1\n7\n");
+    }
+    check!(useful(&lab) >= 500 * 4096, "{}", useful(&lab));
+}
+
+fn killed() {
+    let lab = service();
+    for _ in 0..2 {
+        assert_eq!(served(&lab, "SIGKILL"), "READY=1\n-9\n");
+    }
+    check!(useful(&lab) >= 500 * 4096, "{}", useful(&lab));
+}
+
+/// Takes the connection that it was started for, as sd_listen_fds(3) finds it.
+const LISTENER: &str = "import os, socket
+assert os.environ['LISTEN_PID'] == str(os.getpid()), os.environ['LISTEN_PID']
+print(socket.socket(fileno=3).accept()[0].recv(100).decode())
+";
+
+/// Starts the service by a socket of systemd's, in the abstract namespace, and says something to it.
+const CALLER: &str = "import os, socket, subprocess, sys, time
+name = 'foreread-' + str(os.getpid())
+service = subprocess.Popen(['systemd-socket-activate', '-l', '@' + name] + sys.argv[1:], stderr=subprocess.DEVNULL)
+caller = socket.socket(socket.AF_UNIX)
+while True:
+    try:
+        caller.connect('\0' + name)
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.01)
+caller.send(b'hello')
+sys.exit(service.wait())
+";
+
+fn activated() {
+    let lab = Lab::new();
+    lab.write("caller.py", CALLER);
+    lab.write("listener.py", LISTENER);
+    let foreread = foreread().display().to_string();
+    for _ in 0..2 {
+        let run = [&foreread, "run", "--quiet", "--", "python3", "listener.py"];
+        let output = lab.plain(&[&["python3", "caller.py"], &run[..]].concat());
+        assert_eq!(text(&output.stdout), "hello\n", "{output:?}");
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+fn enabled() {
+    let lab = Lab::new();
+    let units = lab.path("image/lib/systemd/system");
+    std::fs::create_dir_all(&units).expect("a folder");
+    let unit = "[Service]\nType=notify\nExecStart=-/usr/sbin/server \\\n  -D $OPTIONS\n";
+    std::fs::write(units.join("server.service"), unit).expect("a unit");
+    let root = lab.path("image").display().to_string();
+    let service = |words: &[&str]| {
+        let output = lab.foreread(&[&["service"], words, &["--root", &root]].concat());
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let drop_in = lab.path("image/etc/systemd/system/server.service.d/zz-foreread.conf");
+    let (code, shown, _) = service(&["enable", "server", "--dry-run"]);
+    assert_eq!(code, Some(0));
+    assert!(!drop_in.exists());
+    let (code, _, said) = service(&["enable", "server"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let written = std::fs::read_to_string(&drop_in).expect("the drop-in");
+    assert!(shown.ends_with(&written), "{shown}");
+    let command = written.lines().last().expect("a line");
+    assert!(command.starts_with("ExecStart=-/"), "{written}");
+    assert!(
+        command.contains("/foreread run --quiet -- /usr/sbin/server ")
+            && command.ends_with("-D $OPTIONS"),
+        "{written}"
+    );
+    // Once more: the drop-in itself is no part of the unit.
+    assert_eq!(service(&["enable", "server"]).0, Some(0));
+    assert_eq!(
+        std::fs::read_to_string(&drop_in).expect("the drop-in"),
+        written
+    );
+    assert_eq!(service(&["disable", "server"]).0, Some(0));
+    assert!(!drop_in.parent().expect("a folder").exists());
+    for (words, why) in [
+        (["disable", "server"], "server.service is not enabled"),
+        (["enable", "other"], "no unit other.service"),
+        (["enable", "server.socket"], "not a service, but a socket"),
+    ] {
+        let (code, _, said) = service(&words);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
     }
 }

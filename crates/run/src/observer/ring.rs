@@ -67,12 +67,12 @@ impl Seat {
         self.ring.set_mode(Mode::Progress);
     }
 
-    /// The variables that the program is to find in its environment.
-    pub(crate) fn variables(&self) -> Vec<(&'static str, OsString)> {
+    /// The variables that the program is to find in its environment; the process `owner` keeps the ring for it.
+    pub(crate) fn variables(&self, owner: u32) -> Vec<(&'static str, OsString)> {
         let mut variables = Vec::from(preload::variables(&self.libraries));
         variables.push((
             ring::ENV,
-            self.ring.env_value_under(process::filters()).into(),
+            self.ring.env_value_under(process::filters(), owner).into(),
         ));
         if let Some(segment) = &self.segment {
             variables.push((foreread_segment::ENV, segment.env_value().into()));

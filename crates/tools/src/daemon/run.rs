@@ -35,7 +35,7 @@ pub(super) fn run() -> Result<Infallible> {
         .into_iter()
         .chain(settings())
         .collect();
-    Err(spawn::replace(&program, &words, None)).context(program.display().to_string())
+    Err(spawn::replace(&program, &words, &[], None)).context(program.display().to_string())
 }
 
 fn program() -> Result<PathBuf> {

@@ -435,7 +435,7 @@ fn an_address_names_an_area_and_its_token_or_makes_no_sense() {
     assert_eq!(address(b"00000000000000fF/x"), Some(named(0)));
     assert_eq!(address(b"00000000000000fF12/x"), Some(named(12)));
     assert_ne!(ring().shared().token(), ring().shared().token());
-    let under = ring().env_value_under(3);
+    let under = ring().env_value_under(3, std::process::id());
     assert_eq!(
         address(under.as_bytes()).map(|found| found.filters),
         Some(3)
