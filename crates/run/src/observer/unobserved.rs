@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_ring::{ENV, Ring, Unobserved};
-use foreread_sys::process;
+use foreread_sys::{process, text};
 use foreread_words::counted;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -28,6 +28,8 @@ const AT_ONCE: usize = 16;
 /// What is read of an executable and of an environment, in bytes: both are somebody else's.
 const EXECUTABLE: u64 = 4096;
 const ENVIRONMENT: u64 = 4 << 20;
+/// Bytes of most environments, at most. Without room for them the standard library begins to read with 32 bytes.
+const MOST: usize = 16 << 10;
 
 /// Why a process is not observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -173,7 +175,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     if fs::read_link(at("root"))? != Path::new("/") {
         return Ok(Some(Why::OtherRoot));
     }
-    let mut environment = Vec::new();
+    let mut environment = Vec::with_capacity(MOST);
     File::open(at("environ"))?
         .take(ENVIRONMENT)
         .read_to_end(&mut environment)?;
@@ -187,7 +189,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     if !has(ENV) || !has("LD_PRELOAD") {
         return Ok(Some(Why::Cleared));
     }
-    let limits = fs::read_to_string(at("limits"))?;
+    let limits = text::read(at("limits"))?;
     let space = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max address space"));
@@ -227,7 +229,7 @@ fn has_capabilities(path: &Path) -> bool {
 
 /// Why no process of this executable is observed.
 fn of_executable(exe: &mut File) -> io::Result<Option<Why>> {
-    let mut start = Vec::new();
+    let mut start = Vec::with_capacity(EXECUTABLE as usize);
     exe.seek(SeekFrom::Start(0))?;
     exe.take(EXECUTABLE).read_to_end(&mut start)?;
     let class = start.get(4).copied();
