@@ -1,4 +1,4 @@
-//! A file system that stops answering: requests are taken from the kernel, and held. Or one that computes what is read.
+//! A file system that stops answering: requests are taken from the kernel, and held. Or one that computes what is read, or that waits.
 //!
 //! The first is the worst there is: whoever has made such a request cannot be killed until it is answered.
 //!
@@ -7,18 +7,20 @@
 //! Data flow: kernel → [`Silent`]; a program that asks for the name `stop` in its folder makes it fall silent.
 
 use std::any::Any;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
     INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyEntry, ReplyOpen,
-    Request, Session,
+    Request, Session, SessionACL,
 };
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 
 /// The only file in it, of so many bytes.
 pub const FILE: &str = "data";
@@ -33,7 +35,7 @@ type Held = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 pub struct Silent {
     session: Option<BackgroundSession>,
     silent: Arc<AtomicBool>,
-    computes: Arc<AtomicBool>,
+    pace: Arc<AtomicU8>,
     held: Held,
     /// Where it is mounted.
     pub folder: PathBuf,
@@ -46,27 +48,55 @@ impl Silent {
     /// What the system says where it cannot be mounted.
     pub fn mount(folder: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let silent = Arc::<AtomicBool>::default();
-        let computes = Arc::<AtomicBool>::default();
-        let held = Held::default();
-        let server = Server {
-            silent: Arc::clone(&silent),
-            computes: Arc::clone(&computes),
-            held: Arc::clone(&held),
-        };
-        let session = Session::new(server, folder, &fuser::Config::default())?;
+        Self::serve(folder, |server| {
+            Session::new(server, folder, &fuser::Config::default())
+        })
+    }
+
+    /// Mounts one that still answers, and lies on a block device as far as the kernel knows (type `fuseblk`).
+    ///
+    /// # Errors
+    /// As [`Silent::mount`].
+    pub fn mount_on(device: &Path, folder: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let kernel = File::options().read(true).write(true).open("/dev/fuse")?;
+        let options = format!(
+            "fd={},rootmode=40000,user_id=0,group_id=0,blksize=4096",
+            kernel.as_raw_fd()
+        );
+        let options = CString::new(options)?;
+        let flags = MountFlags::empty();
+        rustix::mount::mount(device, folder, "fuseblk", flags, Some(options.as_c_str()))?;
+        let config = fuser::Config::default();
+        Self::serve(folder, |server| {
+            Session::from_fd(server, kernel.into(), SessionACL::Owner, config)
+        })
+    }
+
+    fn serve(
+        folder: &Path,
+        session: impl FnOnce(Server) -> std::io::Result<Session<Server>>,
+    ) -> std::io::Result<Self> {
+        let server = Server::default();
+        let (silent, pace, held) = (&server.silent, &server.pace, &server.held);
+        let (silent, pace, held) = (Arc::clone(silent), Arc::clone(pace), Arc::clone(held));
         Ok(Self {
-            session: Some(session.spawn()?),
+            session: Some(session(server)?.spawn()?),
             silent,
-            computes,
+            pace,
             held,
             folder: folder.to_owned(),
         })
     }
 
+    /// From now on each read waits, and nobody computes meanwhile.
+    pub fn wait(&self) {
+        self.pace.store(WAITING, Ordering::SeqCst);
+    }
+
     /// From now on each read takes processor time.
     pub fn compute(&self) {
-        self.computes.store(true, Ordering::SeqCst);
+        self.pace.store(COMPUTING, Ordering::SeqCst);
     }
 
     /// From now on nothing is answered.
@@ -98,8 +128,14 @@ impl Drop for Silent {
     }
 }
 
+/// What reads do, if they are not answered at once.
+const COMPUTING: u8 = 1;
+const WAITING: u8 = 2;
+
 /// Processor time of one read, in ns.
 const COMPUTED: i64 = 2_000_000;
+/// What a read waits.
+const WAITED: Duration = Duration::from_millis(2);
 
 /// Uses processor time.
 fn compute() {
@@ -111,9 +147,10 @@ fn compute() {
     while used() - begun < COMPUTED {}
 }
 
+#[derive(Default)]
 struct Server {
     silent: Arc<AtomicBool>,
-    computes: Arc<AtomicBool>,
+    pace: Arc<AtomicU8>,
     held: Held,
 }
 
@@ -177,7 +214,12 @@ impl Filesystem for Server {
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         if let Some(reply) = self.taken(reply) {
-            reply.opened(FileHandle(0), FopenFlags::empty());
+            // Otherwise each opening drops from memory what was read of the file.
+            let flags = match self.pace.load(Ordering::SeqCst) {
+                WAITING => FopenFlags::FOPEN_KEEP_CACHE,
+                _ => FopenFlags::empty(),
+            };
+            reply.opened(FileHandle(0), flags);
         }
     }
 
@@ -199,8 +241,10 @@ impl Filesystem for Server {
         reply: ReplyData,
     ) {
         if let Some(reply) = self.taken(reply) {
-            if self.computes.load(Ordering::SeqCst) {
-                compute();
+            match self.pace.load(Ordering::SeqCst) {
+                COMPUTING => compute(),
+                WAITING => std::thread::sleep(WAITED),
+                _ => {}
             }
             let len = u64::from(size).min(SIZE.saturating_sub(offset));
             reply.data(&vec![b'x'; len as usize]);

@@ -16,12 +16,11 @@ pub(super) struct UserSpace {
 impl UserSpace {
     /// Whether files of this device are served by a process. The table of mounts is read once for each device that is met.
     pub(super) fn has(&mut self, dev: u64) -> bool {
-        // Most have a device of their own.
-        rustix::fs::major(dev) == 0
-            && *self.known.entry(dev).or_insert_with(|| {
-                let mounts = Mount::all().unwrap_or_default();
-                let mut served = mounts.iter().filter(|mount| mount.is_in_user_space());
-                served.any(|mount| mount.dev == dev)
-            })
+        // Also block devices: the process that serves such a file system reads it from one (fuseblk).
+        *self.known.entry(dev).or_insert_with(|| {
+            let mounts = Mount::all().unwrap_or_default();
+            let mut served = mounts.iter().filter(|mount| mount.is_in_user_space());
+            served.any(|mount| mount.dev == dev)
+        })
     }
 }

@@ -1,8 +1,15 @@
 //! File systems that hints do harm: one that keeps no pages in memory for its readers reads everything twice, one that computes what is
-//! read may compute it several times. None are given.
+//! read may compute it several times. None are given. One that only waits, as for a network, is read ahead.
 
-use foreread_tests::silent::Silent;
-use foreread_tests::{Lab, Need, Slow};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use foreread_plan::Summary;
+use foreread_plan::format::{Reader, RecordFile};
+use foreread_tests::silent::{FILE, Silent};
+use foreread_tests::{Lab, Need, Outcome, Slow, text};
+use rustix::fs::{Advice, fadvise};
 use rustix::mount::{UnmountFlags, unmount};
 
 use foreread_tests::suite::{ALL, Test};
@@ -19,6 +26,18 @@ pub const TESTS: &[Test] = &[
         ALL,
         &[Need::Root, Need::Fuse],
         computed,
+    ),
+    (
+        "what_waits_for_a_server_that_computes_nothing_is_fetched",
+        ALL,
+        &[Need::Root, Need::Fuse],
+        served,
+    ),
+    (
+        "a_process_may_serve_a_file_system_on_a_block_device",
+        ALL,
+        &[Need::Root, Need::Fuse, Need::Loop],
+        on_a_device,
     ),
 ];
 
@@ -46,7 +65,7 @@ fn unkept() {
     }
 }
 
-/// Reads scattered pieces of the file.
+/// Reads scattered pieces of the file, of which none is in memory.
 const SCATTERED: &str = "import os
 file = os.open('mnt/data', os.O_RDONLY)
 for piece in range(150):
@@ -66,4 +85,79 @@ fn computed() {
     }
     // Nobody is left who holds it.
     unmount(&mounted.folder, UnmountFlags::empty()).expect("unmounted at once");
+}
+
+/// A run of the program, with nothing of the file in memory, whose record says that others computed for so long meanwhile.
+fn follow(lab: &Lab, mounted: &Silent, others_ns: u64) -> Outcome {
+    let path = lab.record();
+    let mut reader = Reader::open(&path).expect("the record");
+    let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
+    for (&id, meta) in reader.files() {
+        record.file(id, meta.clone()).expect("a record");
+    }
+    for (&id, meta) in reader.threads() {
+        record.thread(id, meta.clone()).expect("a record");
+    }
+    let summary = reader.summary().expect("a whole record").clone();
+    for access in reader.accesses() {
+        record
+            .access(&access.expect("an access"))
+            .expect("a record");
+    }
+    record
+        .commit(Summary {
+            others_ns: Some(others_ns),
+            helped: false,
+            ..summary
+        })
+        .expect("a record");
+    let file = File::open(mounted.folder.join(FILE)).expect("the file");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("dropped from memory");
+    let outcome = lab.run(&["python3", "scattered.py"]);
+    assert!(outcome.output.status.success(), "{outcome:?}");
+    outcome
+}
+
+/// Holds the runs that follow a record to the rule: the file is fetched if nobody computed while its reads waited.
+fn check_rule(lab: &Lab, mounted: &Silent) {
+    mounted.wait();
+    lab.write("scattered.py", SCATTERED);
+    let recorded = lab.run(&["python3", "scattered.py"]);
+    assert!(recorded.output.status.success(), "{recorded:?}");
+    let spared = follow(lab, mounted, u64::MAX);
+    assert_eq!(spared.bytes("issued"), 0, "{spared:?}");
+    let fetched = follow(lab, mounted, 0);
+    assert!(fetched.bytes("issued") > 0, "{fetched:?}");
+}
+
+fn served() {
+    let lab = Lab::new();
+    let mounted = Silent::mount(&lab.path("mnt")).expect("FUSE");
+    check_rule(&lab, &mounted);
+}
+
+fn on_a_device() {
+    let lab = Lab::new();
+    let device = Loop::new(&lab.data("image", 1));
+    let mounted = Silent::mount_on(&device.0, &lab.path("mnt")).expect("FUSE");
+    check_rule(&lab, &mounted);
+}
+
+/// A loop device, as long as this lives.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn new(image: &Path) -> Self {
+        let mut losetup = Command::new("losetup");
+        let made = losetup.args(["--find", "--show"]).arg(image).output();
+        let made = made.expect("losetup");
+        assert!(made.status.success(), "{made:?}");
+        Self(text(&made.stdout).trim().into())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
 }
