@@ -11,9 +11,9 @@ use foreread_ring::{AREA_SIZE, Address, Clock, ENV, Mode, Passage, Shared, Write
 use crate::sys::{self, Allowed, Regular};
 use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads, uring};
 
-/// The variable's name, terminated.
-const NAME: &CStr = c"FOREREAD_RING";
-const _: () = assert!(NAME.count_bytes() == ENV.len());
+/// How the variable begins.
+const VARIABLE: &[u8] = b"FOREREAD_RING=";
+const _: () = assert!(VARIABLE.len() == ENV.len() + 1);
 
 pub fn start(allowed: Allowed) {
     real::look_up_all();
@@ -60,13 +60,7 @@ pub fn start(allowed: Allowed) {
 
 /// What the environment says of the area. Its path is terminated.
 fn given() -> Option<Address<'static>> {
-    // SAFETY: a terminated name; a constructor runs before the program can change its environment.
-    let value = unsafe { libc::getenv(NAME.as_ptr()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: the C library's strings are terminated.
-    let value = unsafe { CStr::from_ptr(value) };
+    let value = root::variable(VARIABLE)?;
     let given = address(value.to_bytes())?;
     let path = value
         .to_bytes_with_nul()
@@ -76,7 +70,8 @@ fn given() -> Option<Address<'static>> {
 
 /// The area at that address.
 fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
-    let path = CStr::from_bytes_with_nul(address.path).ok()?;
+    // SAFETY: as `given` has it.
+    let path = unsafe { CStr::from_bytes_with_nul_unchecked(address.path) };
     // Room that the program is short of is not to be taken.
     if sys::limit(allowed, libc::RLIMIT_AS) != u64::MAX {
         return None;

@@ -36,6 +36,7 @@ mod files;
 mod heartbeat;
 mod hooks;
 mod key;
+mod memory;
 mod names;
 mod open;
 mod pace;

@@ -15,15 +15,15 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 
 use foreread_ring::PATH_MAX;
 
+use crate::memory::MEMORY;
 use crate::sys::{self, Allowed};
 use crate::{files, report};
 
-/// How many directories are kept, the working directory among them, and after them two places of other use.
+/// How many directories are kept, the working directory among them, and after them a place for what was just asked.
 const DIRECTORIES: usize = 17;
-/// The program's own path, which stays.
-const PROGRAM: usize = DIRECTORIES;
-/// What was just asked.
-const ASKED: usize = DIRECTORIES + 1;
+const ASKED: usize = DIRECTORIES;
+/// A longer path of the program itself is asked for by each thread, in bytes.
+const LONGEST: usize = 512;
 
 /// The key of a free place.
 const NONE: c_int = -1;
@@ -47,14 +47,30 @@ struct Cache {
 
 /// The cached paths. Apart from the rest, so that they are all zeros and take no room in
 /// the library's file.
-struct Paths(UnsafeCell<Kept>);
+pub struct Paths(UnsafeCell<Kept>);
 
-type Kept = [[u8; PATH_MAX]; DIRECTORIES + 2];
+type Kept = [[u8; PATH_MAX]; DIRECTORIES + 1];
+
+impl Paths {
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 1]))
+    }
+}
+
+/// The program's own path, which stays.
+pub struct Program(UnsafeCell<[u8; LONGEST]>);
+
+impl Program {
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new([0; LONGEST]))
+    }
+}
+
+// SAFETY: only touched by who holds the cache's lock alone.
+unsafe impl Sync for Program {}
 
 // SAFETY: only changed by who holds the cache's lock alone, and only read by who holds it with others.
 unsafe impl Sync for Paths {}
-
-static PATHS: Paths = Paths(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 2]));
 
 static CACHE: Cache = Cache {
     lock: AtomicU32::new(0),
@@ -125,17 +141,21 @@ pub fn of_program<T>(work: impl FnOnce(&[u8]) -> T) -> T {
     let Some(mut held) = Held::take() else {
         return work(b"");
     };
-    let paths = held.paths();
-    if CACHE.program.load(Ordering::Relaxed) == 0
-        && let Some(allowed) = Allowed::now()
-    {
-        let exe = sys::readlink(allowed, c"/proc/self/exe", &mut paths[PROGRAM]);
-        CACHE
-            .program
-            .store(exe.map_or(0, <[u8]>::len), Ordering::Relaxed);
+    const EXE: &CStr = c"/proc/self/exe";
+    // SAFETY: this thread holds the lock, and no other does.
+    let program = unsafe { &mut *MEMORY.program.0.get() };
+    let known = CACHE.program.load(Ordering::Relaxed);
+    if known != 0 {
+        return work(program.get(..known).unwrap_or(b""));
     }
-    let exe = paths[PROGRAM].get(..CACHE.program.load(Ordering::Relaxed));
-    work(exe.unwrap_or(b""))
+    let Some(allowed) = Allowed::now() else {
+        return work(b"");
+    };
+    if let Some(exe) = sys::readlink(allowed, EXE, program) {
+        CACHE.program.store(exe.len(), Ordering::Relaxed);
+        return work(exe);
+    }
+    work(sys::readlink(allowed, EXE, &mut held.paths()[ASKED]).unwrap_or(b""))
 }
 
 /// Hands the absolute form of a path, given to a call that takes a directory's descriptor, to `work`; `None` if it cannot
@@ -357,7 +377,7 @@ impl Held {
 
     fn paths(&mut self) -> &mut Kept {
         // SAFETY: this thread holds the lock, and no other does.
-        unsafe { &mut *PATHS.0.get() }
+        unsafe { &mut *MEMORY.paths.0.get() }
     }
 }
 
@@ -384,7 +404,7 @@ impl Reading {
 
     fn paths(&self) -> &Kept {
         // SAFETY: this thread holds the lock, and whoever else does only reads.
-        unsafe { &*PATHS.0.get() }
+        unsafe { &*MEMORY.paths.0.get() }
     }
 }
 

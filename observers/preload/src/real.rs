@@ -5,22 +5,20 @@
 //! which another thread may hold for as long as it loads a library, and a thread that it waits for may be in a hook.
 
 use core::ffi::{c_int, c_long};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
+use crate::memory::MEMORY;
 use crate::symbols::{self, Wanted};
 
 /// One function or variable, by its number.
 #[derive(Clone, Copy)]
 pub struct Real(usize);
 
-/// Their addresses; 0 before all are looked up.
-static ADDRESSES: [AtomicUsize; COUNT] = [const { AtomicUsize::new(0) }; COUNT];
-
 impl Real {
     /// Its address, once it has been looked up.
     #[inline(always)]
     pub fn known(self) -> Option<usize> {
-        Some(ADDRESSES[self.0].load(Ordering::Relaxed)).filter(|&address| address != 0)
+        Some(MEMORY.addresses[self.0].load(Ordering::Relaxed)).filter(|&address| address != 0)
     }
 
     /// The address of its next definition after ours.
@@ -37,14 +35,16 @@ impl Real {
     #[cold]
     fn look_up(self) -> usize {
         look_up_all();
-        ADDRESSES[self.0].load(Ordering::Relaxed)
+        MEMORY.addresses[self.0].load(Ordering::Relaxed)
     }
 }
 
 /// Looks all functions up.
 pub fn look_up_all() {
-    symbols::find_all(&WANTED, &ADDRESSES);
-    for address in &ADDRESSES {
+    // A page that is read before it is written to costs two page faults.
+    MEMORY.addresses[0].store(0, Ordering::Relaxed);
+    symbols::find_all(&WANTED, &MEMORY.addresses);
+    for address in &MEMORY.addresses {
         if address.load(Ordering::Relaxed) == 0 {
             address.store(missing as *const () as usize, Ordering::Relaxed);
         }
@@ -83,7 +83,8 @@ macro_rules! reals {
             $(pub const $name: super::Real = super::Real(super::Number::$name as usize);)*
         }
         const NAMES: &[u8] = concat!($(stringify!($name), "\0"),*).as_bytes();
-        const COUNT: usize = [$(stringify!($name)),*].len();
+        /// How many there are.
+        pub const COUNT: usize = [$(stringify!($name)),*].len();
     };
 }
 

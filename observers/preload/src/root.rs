@@ -12,7 +12,9 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use crate::memory::MEMORY;
 use crate::report;
+use crate::symbols;
 use crate::sys::{self, Allowed};
 
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
@@ -26,13 +28,19 @@ static GIVEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 /// The longest path of this library that is taken out of the environment, in bytes.
 const LONGEST: usize = 512;
-/// This library's path in the variable, and its length, which is 0 until it is known.
-static PATH: Path = Path(UnsafeCell::new([0; LONGEST]));
+/// How long this library's path in the variable is; 0 until that is known.
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
-struct Path(UnsafeCell<[u8; LONGEST]>);
+/// This library's path in the variable.
+pub struct Library(UnsafeCell<[u8; LONGEST]>);
 // SAFETY: written once, when the program begins, before its length is told.
-unsafe impl Sync for Path {}
+unsafe impl Sync for Library {}
+
+impl Library {
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new([0; LONGEST]))
+    }
+}
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
 const ROOM: usize = 1024;
@@ -46,24 +54,35 @@ unsafe extern "C" {
 
 /// Notes where the variable is, when the program begins, and where it says that this library is.
 pub fn note() {
-    // SAFETY: the C library's list of strings, terminated by a null, before the program can change it.
+    let Some(value) = variable(VARIABLE) else {
+        return;
+    };
+    let given = value.as_ptr().wrapping_sub(VARIABLE.len());
+    GIVEN.store(given.cast_mut(), Ordering::Relaxed);
+    let Some(path) = paths(value.to_bytes()).find(|path| path.ends_with(LIBRARY)) else {
+        return;
+    };
+    // SAFETY: nobody reads it before its length is told, and nobody else writes it.
+    if let Some(room) = unsafe { (*MEMORY.library.0.get()).get_mut(..path.len()) } {
+        room.copy_from_slice(path);
+        LEN.store(path.len(), Ordering::Release);
+    }
+}
+
+/// The value of the variable that begins so (`NAME=`), as the program was given it. Only while the program starts, before it can
+/// change its environment.
+pub fn variable(begins: &[u8]) -> Option<&'static CStr> {
+    // SAFETY: the C library's list of terminated strings, which a null ends.
     unsafe {
         let mut at = environ;
-        while !at.is_null() && !(*at).is_null() {
-            if let Some(value) = CStr::from_ptr(*at).to_bytes().strip_prefix(VARIABLE) {
-                GIVEN.store(*at, Ordering::Relaxed);
-                let Some(path) = paths(value).find(|path| path.ends_with(LIBRARY)) else {
-                    return;
-                };
-                if let Some(room) = (*PATH.0.get()).get_mut(..path.len()) {
-                    room.copy_from_slice(path);
-                    LEN.store(path.len(), Ordering::Release);
-                }
-                return;
+        while let Some(&string) = at.as_ref().filter(|string| !string.is_null()) {
+            if symbols::begins(string, begins) {
+                return Some(CStr::from_ptr(string.add(begins.len())));
             }
             at = at.add(1);
         }
     }
+    None
 }
 
 /// The paths in the variable's value.
@@ -106,7 +125,7 @@ fn has_own_environment() -> bool {
 /// Takes the library out of the environment unless it `stays`, by its path there.
 fn withdraw(stays: impl Fn(&[u8]) -> bool) {
     // SAFETY: as long as it is told to be, it is written no more.
-    let all = unsafe { &*PATH.0.get() };
+    let all = unsafe { &*MEMORY.library.0.get() };
     let path = all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[]);
     if path.is_empty() || stays(path) {
         return;

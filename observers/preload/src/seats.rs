@@ -16,13 +16,11 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering
 
 use foreread_ring::{RINGS, Shared, Slots, THREAD_NO_STDIO, Writer, encode, slots_at, thread};
 
+use crate::memory::MEMORY;
 use crate::pace::Pace;
 use crate::streak::Streak;
 use crate::sys::{self, Allowed};
 use crate::{key, paths, report, stdio, threads};
-
-/// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
-static MAPPED: [AtomicPtr<Slots>; RINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; RINGS];
 
 /// Which process this was before it was forked.
 static PARENT: AtomicU32 = AtomicU32::new(0);
@@ -269,7 +267,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
     }
     let (pid, tid) = (owner(), threads::number()?);
     // SAFETY: null, or mapped below.
-    let mapped = |ring: usize| unsafe { MAPPED[ring].load(Ordering::Relaxed).as_ref() };
+    let mapped = |ring: usize| unsafe { MEMORY.mapped[ring].load(Ordering::Relaxed).as_ref() };
     let Some(mut writer) = Writer::claim(area, (pid, tid), mapped, |ring| map(area, ring)) else {
         UNCLAIMED.fetch_max(1, Ordering::Relaxed);
         return None;
@@ -316,7 +314,7 @@ fn map(area: &Shared, ring: usize) -> Option<&'static Slots> {
     // SAFETY: the area is mapped shared; its file is sealed, and as long as all rings take.
     let at = unsafe { sys::map_again(Allowed::now()?, from, slots_at(ring), size_of::<Slots>()) };
     let slots = at?.cast::<Slots>();
-    MAPPED[ring].store(slots, Ordering::Relaxed);
+    MEMORY.mapped[ring].store(slots, Ordering::Relaxed);
     // SAFETY: as long as `Slots`, which consists of atomics; never unmapped.
     unsafe { slots.as_ref() }
 }

@@ -216,10 +216,37 @@ pub fn is_loaded(part: &[u8]) -> bool {
         return false;
     };
     objects.any(|object| {
+        let mut at = object.name;
         // SAFETY: the loader's names are terminated.
-        let name = unsafe { CStr::from_ptr(object.name) }.to_bytes();
-        name.windows(part.len()).any(|place| place == part)
+        unsafe {
+            while *at != 0 {
+                if begins(at, part) {
+                    return true;
+                }
+                at = at.add(1);
+            }
+        }
+        false
     })
+}
+
+/// Whether a terminated string begins with these bytes. The C library's functions for strings lie on pages that a short program
+/// has no other use for.
+///
+/// # Safety
+/// The string must be terminated.
+pub unsafe fn begins(string: *const c_char, with: &[u8]) -> bool {
+    let mut rest = string.cast::<u8>();
+    for &byte in with {
+        // SAFETY: all bytes before were like those, so none was the end.
+        unsafe {
+            if *rest != byte {
+                return false;
+            }
+            rest = rest.add(1);
+        }
+    }
+    true
 }
 
 /// The value of an entry of a dynamic section, if there is one.
@@ -237,9 +264,7 @@ pub fn value_of(mut dynamic: *const Dynamic, tag: i64) -> Option<usize> {
 /// Whether an object is the kernel's, which defines none of the names.
 fn is_kernels(object: &Object) -> bool {
     // SAFETY: the loader's names are terminated.
-    unsafe { CStr::from_ptr(object.name) }
-        .to_bytes()
-        .starts_with(b"linux-")
+    unsafe { begins(object.name, b"linux-") }
 }
 
 /// Puts the address of the next definition of each name into the place of the same number, which has to be 0 before, and

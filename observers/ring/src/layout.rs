@@ -2,7 +2,7 @@
 //!
 //! Everything is an atomic, so a reference to the mapped area is sound whatever the
 //! other side does to it. First comes [`Shared`], which every observed process maps: header page, owner words,
-//! cursors, advice table, passages. After it come the slots of each ring ([`Slots`]): a process maps those of its own
+//! cursors, passages, advice table. After it come the slots of each ring ([`Slots`]): a process maps those of its own
 //! threads alone, so that neither its locked memory nor its core file holds other processes' events. The supervisor
 //! maps all ([`Whole`]). Pages are touched only when used: an idle ring costs nothing.
 
@@ -46,7 +46,7 @@ pub fn address(value: &[u8]) -> Option<Address<'_>> {
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -240,9 +240,10 @@ pub struct Shared {
     /// `pid << 32 | tid` of the thread that writes to the ring, 0 when free.
     pub(crate) owners: [AtomicU64; OWNERS],
     pub(crate) cursors: [Cursors; RINGS],
-    pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
-    /// Where processes are on the way from one program to the next.
+    /// Where processes are on the way from one program to the next. Each process writes here and to what is before: near each
+    /// other, so that the kernel maps the pages together.
     pub(crate) passages: [AtomicU64; PASSAGES],
+    pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
 }
 
 /// The events of one ring. Only ever used by reference to mapped memory.
