@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use foreread_run::{Choice, RunArgs, parse_cache};
+use foreread_run::{Choice, Limits, RunArgs, parse_cache};
 
 /// Whether command lines are always to be redacted.
 pub fn redacts() -> bool {
@@ -33,6 +33,8 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Option<RunArgs> {
         output: None,
         redact: redacts(),
         cache: None,
+        map: Default::default(),
+        limits: Limits::default(),
     };
     let mut seen: Vec<String> = Vec::new();
     loop {

@@ -107,6 +107,8 @@ pub(crate) struct Seen {
     left: Option<Left>,
     pub(crate) has_left: bool,
     pub(crate) has_strayed: bool,
+    /// Whether the plan has only a part of what is read, so that it is not left for what it does not have.
+    pub(crate) is_partial: bool,
     pub(crate) is_unobserved: bool,
     /// Files of which nobody knows what was read, but for what was seen.
     pub(crate) doubted: FxHashSet<FileId>,
@@ -159,7 +161,7 @@ impl Seen {
         self.window.0 += count;
         self.window.1 += foreseen;
         if self.window.0 >= WINDOW {
-            self.has_left |= self.window.1 < self.window.0 / 2;
+            self.has_left |= !self.is_partial && self.window.1 < self.window.0 / 2;
             self.window = (0, 0);
             if !self.has_left {
                 self.left = None;

@@ -79,6 +79,10 @@ impl Look {
 
     /// What fetching the plan of this run would gain, on so many processors, in ns; `None` if the record does not tell.
     pub fn gain(&self, recorded: &Summary, processors: u64) -> Option<u64> {
+        // The times of a list are nobody's.
+        if recorded.imported.is_some() {
+            return None;
+        }
         // A run that waited for nothing does not tell what a cold one waits for.
         let was_cold = recorded
             .device_bytes

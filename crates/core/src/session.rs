@@ -60,6 +60,12 @@ impl Session {
         })
     }
 
+    /// The same of a plan that may have only a part of what the program reads: it is not given up for what it does not have.
+    pub fn of_part(mut self, is_partial: bool) -> Self {
+        self.seen.is_partial = is_partial;
+        self
+    }
+
     /// The program has read these pages by so many reads, and waited for a device or not.
     pub fn read(&mut self, file: FileId, pages: Range<u64>, waited: bool, count: u64) {
         let shared = &self.shared;
@@ -294,6 +300,19 @@ mod tests {
         let account = session.finish();
         assert!(account.has_left && account.is_closed(), "{account:?}");
         assert_eq!(account.missed, WINDOW * PAGE);
+    }
+
+    #[test]
+    fn a_plan_of_a_part_is_not_given_up_for_what_it_does_not_have() {
+        let (_folder, files) = lab();
+        let mut session = start(&files, vec![read(0, 1)], 1 << 20).of_part(true);
+        wait("the plan", || session.shared.is_done());
+        for page in 0..2 * WINDOW {
+            session.read(FileId(9), page..page + 1, true, 1);
+        }
+        assert!(!session.has_left());
+        let account = session.finish();
+        assert!(!account.has_left && account.is_closed(), "{account:?}");
     }
 
     #[test]

@@ -23,6 +23,8 @@ const UNKEPT: &str = "its file system keeps no page that is read in memory";
 /// How a file differs from what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
+    /// Another file has its name, of the same size and time: a copy of it, or the same file on another machine or by another mount.
+    Copied,
     /// Another file has its name.
     Replaced,
     /// Its size is now this, in bytes.
@@ -315,13 +317,55 @@ fn is_crowded(why: &std::io::Error) -> bool {
 
 /// How a file differs from what is known of it.
 pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
-    if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
-        Some(Difference::Replaced)
+    let is_same_file = (facts.dev, facts.ino) == (meta.dev, meta.ino);
+    let is_same_state = (facts.size, facts.mtime_ns) == (meta.size, meta.mtime_ns);
+    if !is_same_file {
+        Some(if is_same_state {
+            Difference::Copied
+        } else {
+            Difference::Replaced
+        })
     } else if facts.size != meta.size {
         Some(Difference::Resized(facts.size))
     } else if facts.mtime_ns != meta.mtime_ns {
         Some(Difference::Modified)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreread_plan::Advice;
+
+    #[test]
+    fn a_file_of_the_same_size_and_time_at_another_inode_is_a_copy() {
+        let meta = FileMeta {
+            path: "/a".into(),
+            dev: 1,
+            ino: 2,
+            size: 10,
+            mtime_ns: 5,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        };
+        let found = |dev, size, mtime_ns| FileFacts {
+            dev,
+            ino: 2,
+            size,
+            allocated: 0,
+            mtime_ns,
+            ctime_ns: 0,
+            uid: 0,
+        };
+        let differs = |facts| difference(&meta, &facts);
+        assert_eq!(differs(found(1, 10, 5)), None);
+        assert_eq!(differs(found(9, 10, 5)), Some(Difference::Copied));
+        assert_eq!(differs(found(9, 10, 6)), Some(Difference::Replaced));
+        assert_eq!(differs(found(9, 11, 5)), Some(Difference::Replaced));
+        assert_eq!(differs(found(1, 11, 5)), Some(Difference::Resized(11)));
+        assert_eq!(differs(found(1, 10, 6)), Some(Difference::Modified));
     }
 }

@@ -13,6 +13,7 @@ mod file;
 pub mod format;
 mod meta;
 mod odds;
+mod path_map;
 mod request;
 mod seen;
 
@@ -21,5 +22,6 @@ pub use expected::{Expected, Name, Pattern};
 pub use file::{Advice, FileId, FileMeta};
 pub use meta::{Identity, Meta, Rank, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;
+pub use path_map::PathMap;
 pub use request::{Kin, Request, RequestId};
 pub use seen::{Role, Seen};

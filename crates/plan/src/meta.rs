@@ -110,6 +110,13 @@ pub struct Summary {
     /// Whether the run did something else than the record that the command had before. The next run may do so again.
     #[serde(default)]
     pub left_plan: bool,
+    /// Whether the record has, on purpose, only a part of what its command reads: it was cut to a size, or made of a list. Reads that it
+    /// does not have are then no sign that the command does something else.
+    #[serde(default)]
+    pub partial: bool,
+    /// What the record was made of, if no run was recorded for it, such as "a vmtouch list": its times are nobody's.
+    #[serde(default)]
+    pub imported: Option<String>,
 }
 
 impl Summary {

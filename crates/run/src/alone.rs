@@ -5,6 +5,7 @@
 //!
 //! Data flow: command → its record, if that is in memory → the record's sample, held against memory.
 
+use foreread_core::Difference;
 use foreread_core::cold::{Look, WORTH};
 use foreread_plan::Summary;
 use foreread_sys::processor;
@@ -32,7 +33,7 @@ pub(super) fn is_listened_to() -> bool {
 /// Whether the plan of the command is in memory, and nobody wants an account of the run: then what of the recorded run was not
 /// observed, in sentences, and why foreread does nothing.
 pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
-    let is_plain = args.prefetch && !args.redact && !args.explain;
+    let is_plain = args.prefetch && !args.redact && !args.explain && args.map.is_empty();
     let has_files = args.json.is_some() || args.output.is_some();
     let is_accompanied = std::process::id().is_multiple_of(ACCOMPANIED);
     if !is_plain || has_files || is_accompanied || args.observer != Choice::Auto {
@@ -40,8 +41,9 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
     }
     let (found, record) = foreread_store::find_in_memory(&args.command)?;
     // What differs from the record is said at the end of a run that is accompanied.
-    let look =
-        not_worth(&found, &record, &record.files()).filter(|look| look.differences.is_empty())?;
+    let is_copy = |(_, how): &(_, Difference)| *how == Difference::Copied;
+    let look = not_worth(&found, &record, &record.files())
+        .filter(|look| look.differences.iter().all(is_copy))?;
     let summary = record.summary()?;
     if summary.is_half_unseen() && args.observer.may_be_kernel() {
         return None;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use foreread_plan::format::{Ending, Outline, Reader};
-use foreread_plan::{Advice, FileId, FileMeta, Identity};
+use foreread_plan::{Advice, FileId, FileMeta, Identity, PathMap};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::user_space::UserSpace;
@@ -62,6 +62,8 @@ pub(super) struct Recorded {
     wanted: Option<Identity>,
     /// Whether files in user space are left alone.
     spares: bool,
+    /// Where its files lie now.
+    map: PathMap,
     whole: OnceLock<Whole>,
     trouble: Trouble,
 }
@@ -119,14 +121,14 @@ impl Whole {
         }
     }
 
-    fn of(mut reader: Box<Reader>, wanted: Option<&Identity>, spares: bool) -> Self {
+    fn of(mut reader: Box<Reader>, wanted: Option<&Identity>, spares: bool, map: &PathMap) -> Self {
         let foreign = wanted.map(|wanted| foreread_store::foreign(wanted, &mut reader));
         let foreign = foreign.unwrap_or_default();
         let mut user_space = UserSpace::default();
         let files = reader.files().iter().filter(|_| spares);
         let spared = files.filter(|(_, meta)| user_space.has(meta.dev));
         let spared = spared.map(|(&id, _)| id).collect();
-        let whole = Self::new(reader.shared_files(), &foreign, spared);
+        let whole = Self::new(map.files(reader.shared_files()), &foreign, spared);
         Self {
             reader: Mutex::new(Some(reader)),
             ..whole
@@ -151,6 +153,15 @@ impl Recorded {
         Self { spares, ..self }
     }
 
+    /// The same, its files where they lie by this map.
+    pub(super) fn mapped(self, map: &PathMap) -> Self {
+        Self {
+            sampled: map.files(Arc::clone(&self.sampled)),
+            map: map.clone(),
+            ..self
+        }
+    }
+
     /// How many of its files are left alone because they lie in user space, as far as is known.
     pub(super) fn spared(&self) -> usize {
         self.whole.get().map_or(0, |whole| whole.spared.len())
@@ -159,7 +170,7 @@ impl Recorded {
     /// The files of a record that is being made.
     pub(super) fn made(reader: Reader) -> Self {
         Self {
-            whole: Whole::of(Box::new(reader), None, false).into(),
+            whole: Whole::of(Box::new(reader), None, false, &PathMap::default()).into(),
             ..Self::default()
         }
     }
@@ -181,7 +192,8 @@ impl Recorded {
             match opened {
                 Some(Ok(reader)) => {
                     cut_short(&reader, &self.trouble);
-                    Whole::of(Box::new(reader), self.wanted.as_ref(), self.spares)
+                    let wanted = self.wanted.as_ref();
+                    Whole::of(Box::new(reader), wanted, self.spares, &self.map)
                 }
                 Some(Err(why)) => {
                     self.trouble.get_or_init(|| why.to_string());

@@ -20,6 +20,8 @@ use super::summary::Account;
 /// Where to look for what is known of the program.
 pub(super) struct Known {
     pub(super) identity: Identity,
+    /// The program as it was where its record was made, if that is elsewhere.
+    elsewhere: Option<Identity>,
     store: Option<Store>,
 }
 
@@ -37,6 +39,8 @@ impl Known {
         let name = args.command[0].to_string_lossy();
         link.doing(&format!("looking for {}", quoted(&name)));
         let mut identity = foreread_store::identity_of(&args.command);
+        let map = args.map.reversed();
+        let mut elsewhere = (!map.is_empty()).then(|| map.identity(&identity));
         link.doing("opening the folder of records");
         let mut store = account.note(Store::open_soon());
         if args.redact
@@ -44,7 +48,10 @@ impl Known {
         {
             // Without the key nothing is looked up, and nothing is kept.
             match account.note(open.redacted(&identity)) {
-                Some(redacted) => identity = redacted,
+                Some(redacted) => {
+                    identity = redacted;
+                    elsewhere = elsewhere.and_then(|there| account.note(open.redacted(&there)));
+                }
                 None => store = None,
             }
         }
@@ -53,18 +60,29 @@ impl Known {
         {
             store.announce(&identity);
         }
-        Self { identity, store }
+        Self {
+            identity,
+            elsewhere,
+            store,
+        }
     }
 
     /// Look the program up.
     pub(super) fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
-        let Self { identity, store } = self;
+        let Self {
+            identity,
+            elsewhere,
+            store,
+        } = self;
         if let Some(store) = &store {
             let folder = store.folder().display();
             link.doing(&format!("looking the program up in {folder}"));
         }
         let looked = match &store {
-            Some(store) if args.prefetch => store.find(&identity),
+            Some(store) if args.prefetch => match &elsewhere {
+                Some(elsewhere) => store.find_or(&identity, elsewhere),
+                None => store.find(&identity),
+            },
             Some(store) if args.record && args.output.is_none() => {
                 store.look(&identity).map(|()| None)
             }

@@ -15,6 +15,7 @@ mod files;
 mod follow;
 mod helper;
 mod known;
+mod making;
 mod observer;
 mod pace;
 mod paths;
@@ -41,7 +42,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
 use foreread_observe::Wanted;
-use foreread_plan::{Identity, Rank, Summary};
+use foreread_plan::{Identity, PathMap, Rank, Summary};
 use foreread_ring::{Clock, Ring};
 use foreread_segment::Segment;
 use foreread_sys::helper::{self as processes, Side};
@@ -65,9 +66,11 @@ use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
 
 pub use cache::parse_cache;
+pub use making::{Made, Making};
 pub use observer::{Choice, find_preload, preload_variables};
 pub use paths::destination;
 pub use profile::in_words;
+pub use record::part::Limits;
 pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};
 pub use told::Told;
@@ -105,6 +108,10 @@ pub struct RunArgs {
     pub redact: bool,
     /// Bytes of a rank's part of the collective cache, if not the usual.
     pub cache: Option<u64>,
+    /// Where files of a record that is followed lie now.
+    pub map: PathMap,
+    /// What a record may have at most.
+    pub limits: Limits,
 }
 
 impl RunArgs {
@@ -377,7 +384,9 @@ fn help(
     let is_whole = !(is_half_unseen && args.observer.may_be_kernel());
     let look = plan.known.as_ref().filter(|_| is_whole);
     let look = look.and_then(|(found, record)| {
-        let files = served::fetched(record, account.rank.is_some());
+        let files = args
+            .map
+            .files(served::fetched(record, account.rank.is_some()));
         served::not_worth(found, record, &files)
     });
     account.alone = look
@@ -412,7 +421,7 @@ fn help(
         used = Some(record.handle());
         account.baseline = record.summary().cloned();
         learnt = record::learnt(record.signatures());
-        let one = served::Plan::of(&found, record, account.rank.is_some());
+        let one = served::Plan::of(&found, record, account.rank.is_some(), &args.map);
         match look {
             Some(look) => left_alone = Some(one.left_alone(look)),
             None => served = Some(one),
@@ -506,6 +515,7 @@ fn help(
         }),
         left_alone,
         collective,
+        limits: args.limits,
         unguessed: None,
         sinks: Sinks::new(recorder, served),
         aside: Aside::new(),

@@ -9,6 +9,7 @@
 
 mod lessons;
 mod orders;
+pub(super) mod part;
 mod sample;
 mod writer;
 
@@ -25,7 +26,9 @@ use rustc_hash::FxHashMap;
 
 use super::watch::Sink;
 pub(super) use lessons::learnt;
-use writer::{Item, Writer, Writing};
+use part::{LeftOut, Limits};
+use writer::Writer;
+pub(super) use writer::{Item, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
@@ -139,11 +142,15 @@ impl Recorder {
         self.names
     }
 
-    /// Put the record in its place, replacing an earlier one.
+    /// Put the record in its place, replacing an earlier one, cut to the limits; what was left out for that.
     ///
     /// # Errors
-    /// When something could not be written; an earlier record is then as it was.
-    pub(super) fn commit(self, summary: Summary) -> anyhow::Result<()> {
+    /// When something could not be written, or no part of the record fits; an earlier record is then as it was.
+    pub(super) fn commit(
+        self,
+        summary: Summary,
+        limits: Limits,
+    ) -> anyhow::Result<Option<LeftOut>> {
         let mut writing = match self.writer {
             Writer::Unstarted => {
                 Writing::new(RecordFile::create_at(&self.place, &self.meta, self.limit)?)
@@ -158,13 +165,13 @@ impl Recorder {
         let Identity { argv, cwd, .. } = &self.meta.identity;
         let roles = Roles::new(argv.iter().map(String::as_str), Path::new(cwd));
         let (file, waits) = writing.end(roles)?;
-        file.commit(Summary {
+        let ended = file.end(Summary {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),
             name_wait_ns: waits.names.median(),
             ..summary
         })?;
-        Ok(())
+        part::cut(ended, &self.place, limits)
     }
 
     /// Leave nothing behind of what was recorded.

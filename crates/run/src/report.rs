@@ -2,6 +2,7 @@
 //!
 //! Data flow: the core's account, or a report of the engine's → [`Report`] → the summary.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use foreread_backend::Change;
@@ -51,6 +52,8 @@ pub(super) struct Report {
     pub(super) changed: Vec<(FileId, Change)>,
     /// Files that could not be fetched, and why.
     pub(super) gone: Vec<(FileId, String)>,
+    /// Files that are others than those recorded, of the same size and time.
+    pub(super) copied: HashSet<FileId>,
     /// Names of the devices fetched from.
     pub(super) devices: Vec<String>,
 }
@@ -75,6 +78,7 @@ impl From<foreread_engine::Report> for Report {
             was_hot: false,
             changed: report.changed,
             gone: report.gone,
+            copied: HashSet::new(),
             devices: report.devices,
         }
     }

@@ -15,7 +15,9 @@ use foreread_core::cold::Look;
 use foreread_core::{Account, Cache, Difference, Files, Session};
 use foreread_engine::{Ledger, Names};
 use foreread_plan::format::{Outline, ReadError};
-use foreread_plan::{Access, FileId, FileMeta, PAGE, Sequence, Summary, ThreadId, ThreadMeta};
+use foreread_plan::{
+    Access, FileId, FileMeta, PAGE, PathMap, Sequence, Summary, ThreadId, ThreadMeta,
+};
 use foreread_ring::Advice;
 use foreread_store::Found;
 use foreread_sys::device::Device;
@@ -118,19 +120,25 @@ pub(super) struct Plan {
     trouble: Trouble,
     /// Whether it is another command's, or of a run that did not do what the one before it did.
     on_trial: bool,
+    /// Whether the record has only a part of what is read.
+    is_partial: bool,
 }
 
 impl Plan {
-    /// The plan of a record.
-    pub(super) fn of(found: &Found, record: Outline, is_rank: bool) -> Self {
+    /// The plan of a record, its files where they lie by this map.
+    pub(super) fn of(found: &Found, record: Outline, is_rank: bool, map: &PathMap) -> Self {
         let trouble = Trouble::default();
         let may_be_left = record.summary().is_some_and(|foot| foot.left_plan);
+        let is_partial = record.summary().is_some_and(|foot| foot.partial);
         let spares = spares(&record, is_rank);
         let recorded = Recorded::of(record, found.wanted.clone(), &trouble).sparing(spares);
+        let recorded = recorded.mapped(map);
         Self {
             recorded: Arc::new(recorded),
             trouble,
-            on_trial: !found.exact || may_be_left,
+            // The same command's elsewhere is its own.
+            on_trial: found.wanted.is_some() || may_be_left,
+            is_partial,
         }
     }
 
@@ -154,6 +162,7 @@ impl Plan {
         };
         let recording = Recording::new(&recorded, &self.trouble, collective.clone());
         let session = Session::start(recording, files, memory::free() / PAGE, self.on_trial)?;
+        let session = session.of_part(self.is_partial);
         Ok(Served {
             session,
             collective,
@@ -361,8 +370,12 @@ fn report(account: Account, phase: Phase) -> Report {
         foreseen: account.foreseen,
     };
     let (mut changed, mut gone) = (Vec::new(), Vec::new());
+    let mut copied = HashSet::new();
     for (file, how) in account.differences {
         match how {
+            Difference::Copied => {
+                copied.insert(file);
+            }
             Difference::Replaced => changed.push((file, Change::Replaced)),
             Difference::Resized(size) => changed.push((file, Change::Resized(size))),
             Difference::Modified => changed.push((file, Change::Modified)),
@@ -379,6 +392,7 @@ fn report(account: Account, phase: Phase) -> Report {
         was_hot: account.issued == 0 && account.names.fetched == 0,
         changed,
         gone,
+        copied,
         devices: named(&account.devices),
         strands: vec![strand],
     }

@@ -31,6 +31,7 @@ use super::files::Recorded;
 use super::helper::Finished;
 use super::ranks::{self, Part};
 use super::record::Recorder;
+use super::record::part::LeftOut;
 use super::report::{Phase, Report, Strand};
 use super::served::REPLAY;
 use super::unseen::MATTERS;
@@ -112,6 +113,8 @@ pub(super) struct Account {
     pub(super) cache: Option<CacheAccount>,
     /// Reads, names and maps.
     accesses_recorded: u64,
+    /// What was left out of the record, for its limits.
+    pub(super) left_out: Option<LeftOut>,
 }
 
 impl Account {
@@ -150,6 +153,7 @@ impl Account {
             rank: None,
             cache: None,
             accesses_recorded: 0,
+            left_out: None,
         }
     }
 
@@ -215,6 +219,16 @@ impl Account {
                 "{spared} left alone, which a file system in user space may have to compute"
             ));
         }
+        let copied = report.copied.len();
+        if copied > 0 {
+            let differ = report.changed.iter().map(|(file, _)| file);
+            let differ = differ.chain(report.gone.iter().map(|(file, _)| file));
+            let all = copied + differ.collect::<HashSet<_>>().len();
+            let all = counted(all as u64, "file", "files");
+            self.remark(format!(
+                "its record was made elsewhere: of {all} {copied} fit, by size and time"
+            ));
+        }
         // Those of the record: that a program has deleted a file of its own is nothing to tell.
         let name = |id: FileId| {
             let meta = files.get(id)?;
@@ -254,13 +268,14 @@ impl Account {
         let Some((_, plan)) = self.of_plan() else {
             return tells;
         };
-        let fits =
-            plan.reads < FEW_READS || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH;
+        let fits = plan.reads < FEW_READS
+            || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH
+            // What is a part on purpose is replaced only where none of it holds.
+            || plan.foreseen > 0 && self.follows_part();
         // A run that did what the one before it did takes the doubt off their record.
-        let more = self
-            .baseline
-            .as_ref()
-            .is_none_or(|baseline| baseline.left_plan || recorder.accesses() > baseline.accesses);
+        let more = self.baseline.as_ref().is_none_or(|baseline| {
+            baseline.left_plan || !baseline.partial && recorder.accesses() > baseline.accesses
+        });
         // What a run read that waited for next to nothing tells less than what a cold one did.
         let keep = (fits || !self.was_cold())
             && (self.has_lasting_record() || self.has_own_record() && !more);
@@ -303,7 +318,12 @@ impl Account {
         let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
         let elsewhere = fetched.saturating_sub(before);
         let elsewhere = elsewhere.saturating_sub(untold + self.dropped);
-        if !hot || !self.has_lasting_record() || !self.was_cold() || elsewhere < told / 2 {
+        if !hot
+            || self.follows_part()
+            || !self.has_lasting_record()
+            || !self.was_cold()
+            || elsewhere < told / 2
+        {
             return false;
         }
         self.say(format!(
@@ -334,6 +354,11 @@ impl Account {
     /// Whether what was followed is a whole record of this very command.
     pub(super) fn has_own_record(&self) -> bool {
         self.baseline.is_some() && self.followed.as_ref().is_some_and(|found| found.exact)
+    }
+
+    /// Whether the record followed has only a part of what is read.
+    fn follows_part(&self) -> bool {
+        self.baseline.as_ref().is_some_and(|foot| foot.partial)
     }
 
     /// The foot of the new record.

@@ -20,6 +20,7 @@ use super::helper::{Finished, Link};
 use super::observer::Observing;
 use super::pace::{Care, Pace};
 use super::record::Recorder;
+use super::record::part::Limits;
 use super::served::{LeftAlone, Served};
 use super::summary::Account;
 use super::timeline::{Timeline, Went};
@@ -162,6 +163,8 @@ pub(super) struct Supervisor {
     pub(super) guesses: Option<Guesses>,
     /// Its part of the collective cache, if it is a rank.
     pub(super) collective: Option<Collective>,
+    /// What a record may have at most.
+    pub(super) limits: Limits,
     /// What came of a plan that the program was left alone by.
     pub(super) left_alone: Option<LeftAlone>,
     /// Why it was not.
@@ -468,11 +471,15 @@ impl Supervisor {
                 let path = recorder.place().path();
                 link.doing(&format!("writing the record {}", path.display()));
                 let summary = account.record_summary(&recorder);
-                let settled = recorder.commit(summary).and_then(|()| {
-                    kept.map_or(Ok(()), |Kept { store, identity }| store.settle(identity))
+                let settled = recorder.commit(summary, self.limits).and_then(|left_out| {
+                    kept.map_or(Ok(()), |Kept { store, identity }| store.settle(identity))?;
+                    Ok(left_out)
                 });
                 match settled {
-                    Ok(()) => account.recorded = Some(path).filter(|_| account.tells()),
+                    Ok(left_out) => {
+                        account.recorded = Some(path).filter(|_| account.tells());
+                        account.left_out = left_out;
+                    }
                     Err(why) => account.say(format!("{why:#}; not recorded")),
                 }
             }

@@ -98,7 +98,8 @@ pub struct Found {
     pub exact: bool,
     /// Whose record it is, if it is not: a phrase to follow "the record of".
     pub differs: String,
-    /// The program that it is to serve, if it is not of that: [`foreign`] tells which of its files that will not read.
+    /// The program that it is to serve, if it is of another: [`foreign`] tells which of its files that will not read. Not so of the same
+    /// program elsewhere.
     pub wanted: Option<Identity>,
     /// Why its own record is not used, if there is one.
     pub trouble: Option<String>,
@@ -330,6 +331,33 @@ impl Store {
                 Ok(Some((found, record)))
             }
         }
+    }
+
+    /// As [`Store::find`]; where the program has no record of its own, that of the same program `elsewhere`, if there is one, comes before
+    /// the nearest.
+    ///
+    /// # Errors
+    /// As [`Store::find`].
+    pub fn find_or(
+        &self,
+        identity: &Identity,
+        elsewhere: &Identity,
+    ) -> Result<Option<(Found, Outline)>> {
+        let found = self.find(identity)?;
+        if found.as_ref().is_some_and(|(found, _)| found.exact) {
+            return Ok(found);
+        }
+        let Ok(Some(record)) = self.own_record(elsewhere) else {
+            return Ok(found);
+        };
+        let found = Found {
+            path: record.path().to_owned(),
+            exact: false,
+            differs: nearest::difference(identity, elsewhere),
+            wanted: None,
+            trouble: None,
+        };
+        Ok(Some((found, record)))
     }
 
     /// The record of this program, if there is one, and it is usable.

@@ -5,8 +5,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use foreread::words;
-use foreread_run::{Choice, RunArgs, parse_cache};
+use foreread_plan::PathMap;
+use foreread_run::{Choice, Limits, RunArgs, parse_cache};
+use foreread_words::units;
 
 /// The observer of the program
 #[derive(Debug, clap::Args)]
@@ -32,6 +35,47 @@ impl From<Who> for Choice {
             Who::Auto => Self::Auto,
             Who::Preload => Self::Preload,
             Who::Ebpf => Self::Ebpf,
+        }
+    }
+}
+
+/// Where files lie now
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Mapped {
+    /// Take paths below OLD for paths below NEW; may be repeated
+    ///
+    /// The first OLD that a path lies below counts. Both are absolute: --map /=/mnt/image, --map /data/v1=/data/v2.
+    #[arg(long, value_name = "OLD=NEW", value_parser = OsStringValueParser::new().try_map(|text| PathMap::parse(&text)))]
+    map: Vec<PathMap>,
+}
+
+impl Mapped {
+    /// The map that all of them are.
+    pub(crate) fn all(&self) -> PathMap {
+        let mut all = PathMap::default();
+        self.map.iter().for_each(|one| all.extend(one.clone()));
+        all
+    }
+}
+
+/// What a record may have
+#[derive(Debug, Default, clap::Args)]
+struct Limited {
+    /// Record at most SIZE, such as 1M: the part that waited longest
+    ///
+    /// Pieces of files (2 MiB) are kept by the time that the command waited for them. The line after the run says what was left out.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    max_size: Option<u64>,
+    /// Record at most N files: those that the command waited for longest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_files: Option<u64>,
+}
+
+impl From<Limited> for Limits {
+    fn from(limited: Limited) -> Self {
+        Self {
+            size: limited.max_size,
+            files: limited.max_files,
         }
     }
 }
@@ -72,6 +116,10 @@ pub(crate) struct Run {
     /// Used on file systems without a shared page cache. The least size is 1M.
     #[arg(long, value_name = "SIZE", value_parser = parse_cache)]
     cache: Option<u64>,
+    #[command(flatten)]
+    mapped: Mapped,
+    #[command(flatten)]
+    limited: Limited,
     /// Command and its arguments; -- may stand before them
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -90,6 +138,8 @@ impl From<Run> for RunArgs {
             output: None,
             redact: run.redact || words::redacts(),
             cache: run.cache,
+            map: run.mapped.all(),
+            limits: run.limited.into(),
         }
     }
 }
@@ -115,6 +165,8 @@ pub(crate) struct Record {
     /// The same as in foreread run. FOREREAD_REDACT=1 in the environment has the same effect.
     #[arg(long)]
     redact: bool,
+    #[command(flatten)]
+    limited: Limited,
     /// Command and its arguments; -- may stand before them
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -133,6 +185,8 @@ impl From<Record> for RunArgs {
             output: record.output,
             redact: record.redact || words::redacts(),
             cache: None,
+            map: PathMap::default(),
+            limits: record.limited.into(),
         }
     }
 }

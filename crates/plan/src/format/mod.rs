@@ -45,7 +45,7 @@ pub use handle::{Handle, Shared};
 pub use outline::Outline;
 pub use place::{Partial, Place};
 pub use reader::Reader;
-pub use record_file::{RecordFile, redefine};
+pub use record_file::{Ended, RecordFile, redefine};
 pub use sample::{Part, Sample};
 pub use signatures::Signature;
 pub use writer::Writer;

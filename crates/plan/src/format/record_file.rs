@@ -173,15 +173,24 @@ impl RecordFile {
     ///
     /// # Errors
     /// As [`Writer::access`], or [`WriteError::File`]; the destination is then as it was.
-    pub fn commit(self, mut summary: Summary) -> Result<(), WriteError> {
+    pub fn commit(self, summary: Summary) -> Result<(), WriteError> {
+        self.end(summary)?.take_place()
+    }
+
+    /// Ends the record, and leaves it to the caller whether it is to take the destination's place. The accesses left out are added to
+    /// the summary's `lost`.
+    ///
+    /// # Errors
+    /// As [`Writer::access`]; the destination is then as it was.
+    pub fn end(self, mut summary: Summary) -> Result<Ended, WriteError> {
         summary.lost += self.lost;
         let out = named(&self.destination, self.writer.finish(summary))?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-        // Locked until it has its place.
-        let _locked = named(&self.destination, file.map_err(Into::into))?;
-        // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
-        // for. A record that a power failure spoils is known by its checksums, and recorded again.
-        self.partial.take_place(&self.destination)
+        Ok(Ended {
+            locked: named(&self.destination, file.map_err(Into::into))?,
+            partial: self.partial,
+            destination: self.destination,
+        })
     }
 
     /// Whether more fits within the limits. Once it does not, the record is full for good.
@@ -195,6 +204,47 @@ impl RecordFile {
         // A sequence may be added to those that are there.
         self.full |= self.writer.accesses() + u64::from(u16::MAX) >= MAX_ACCESSES;
         Ok(!self.full)
+    }
+}
+
+/// A record that is whole, and not yet in its place. Dropped, it leaves nothing behind.
+pub struct Ended {
+    /// Until it has its place.
+    locked: File,
+    partial: Growing,
+    destination: Place,
+}
+
+impl Ended {
+    /// Bytes that the record takes.
+    ///
+    /// # Errors
+    /// [`WriteError::File`].
+    pub fn size(&self) -> Result<u64, WriteError> {
+        let path = self.partial.path();
+        let meta = self.locked.metadata();
+        Ok(meta.map_err(failed("look at the record", &path))?.len())
+    }
+
+    /// Opens it, under the destination's name.
+    ///
+    /// # Errors
+    /// [`WriteError::File`] and [`WriteError::Read`].
+    pub fn reader(&self) -> Result<Reader, WriteError> {
+        let path = self.destination.path();
+        let file = self.locked.try_clone();
+        let file = file.map_err(failed("read the record", &path))?;
+        Ok(Reader::from_file(file, &path)?)
+    }
+
+    /// Lets it take the destination's place.
+    ///
+    /// # Errors
+    /// [`WriteError::File`]; the destination is then as it was.
+    pub fn take_place(self) -> Result<(), WriteError> {
+        // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
+        // for. A record that a power failure spoils is known by its checksums, and recorded again.
+        self.partial.take_place(&self.destination)
     }
 }
 

@@ -75,7 +75,7 @@ impl Order {
 
 /// How long small reads and uses of names waited for a device.
 #[derive(Default)]
-pub(super) struct Waits {
+pub(crate) struct Waits {
     /// Those that went elsewhere in their file, or to another.
     pub(super) scattered: Sample,
     /// Those that went on from the last, for which no head moves.

@@ -23,7 +23,7 @@ const BATCHES: usize = 64;
 pub(super) const FLUSH: Duration = super::SOON;
 
 /// Boxed what is rare: an item is no larger than a sequence.
-pub(super) enum Item {
+pub(crate) enum Item {
     File(FileId, Box<FileMeta>),
     Thread(ThreadId, Box<ThreadMeta>),
     Accesses(Sequence),
@@ -129,7 +129,7 @@ fn write(
 }
 
 /// The record as far as it is written, and what was seen in it on the way.
-pub(super) struct Writing {
+pub(crate) struct Writing {
     pub(super) file: RecordFile,
     /// When the file was flushed last, and whether nothing was written since.
     flushed_at: Option<Instant>,
@@ -138,10 +138,12 @@ pub(super) struct Writing {
     orders: Vec<Order>,
     waits: Waits,
     lessons: Lessons,
+    /// Whether files keep the advice that they are defined with.
+    keeps_advice: bool,
 }
 
 impl Writing {
-    pub(super) fn new(file: RecordFile) -> Self {
+    pub(crate) fn new(file: RecordFile) -> Self {
         Self {
             file,
             flushed_at: None,
@@ -149,10 +151,19 @@ impl Writing {
             orders: Vec::new(),
             waits: Waits::default(),
             lessons: Lessons::default(),
+            keeps_advice: false,
         }
     }
 
-    pub(super) fn write(&mut self, batch: &[Item]) -> Result<(), WriteError> {
+    /// The same, but that what is seen of the files' order says nothing of them.
+    pub(crate) fn with_given_advice(self) -> Self {
+        Self {
+            keeps_advice: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn write(&mut self, batch: &[Item]) -> Result<(), WriteError> {
         for item in batch {
             match item {
                 Item::File(id, meta) => {
@@ -206,7 +217,7 @@ impl Writing {
     }
 
     /// Adds what advice the files' order speaks for, and the patterns of reads.
-    pub(super) fn end(mut self, mut roles: Roles) -> Result<(RecordFile, Waits), WriteError> {
+    pub(crate) fn end(mut self, mut roles: Roles) -> Result<(RecordFile, Waits), WriteError> {
         if !self.lessons.is_empty() {
             // By turn a file is known only among all that were met before it.
             let files = self.orders.iter().map(|order| &order.meta);
@@ -221,7 +232,7 @@ impl Writing {
         }
         for (id, order) in (0..).zip(self.orders) {
             let advice = order.advice();
-            if advice != Advice::Normal {
+            if advice != Advice::Normal && !self.keeps_advice {
                 let meta = FileMeta {
                     advice,
                     ..order.meta

@@ -85,6 +85,9 @@ impl Account {
                 counted(all, "access", "accesses")
             );
         }
+        if let Some(left_out) = &self.left_out {
+            let _ = write!(line, " ({})", left_out.in_words());
+        }
         match self.recorded.as_ref().filter(|_| self.apart) {
             Some(path) => {
                 let _ = write!(line, ", to {}", path.display());
@@ -98,6 +101,9 @@ impl Account {
         let Some(baseline) = self.baseline.as_ref().filter(|_| self.has_own_record()) else {
             return String::new();
         };
+        if let Some(list) = &baseline.imported {
+            return format!(", by {list}");
+        }
         match baseline.cold_wall_ns {
             _ if was_killed(baseline) => format!(
                 ", by the record of a run that was killed after {}",

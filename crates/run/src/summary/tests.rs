@@ -20,6 +20,8 @@ fn recorded() -> Account {
         output: None,
         redact: false,
         cache: None,
+        map: Default::default(),
+        limits: Default::default(),
     };
     Account {
         wall_ns: 2_430_000,
@@ -129,6 +131,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
             trouble: None,
         }),
         report: Some(Report {
+            copied: HashSet::new(),
             ledger,
             names: Names::default(),
             strands: vec![strand(REPLAY, phase, ledger)],

@@ -304,6 +304,16 @@ fn print_row(out: &mut impl Write, mut label: &str, lines: Vec<Cow<'_, str>>) ->
 }
 
 fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
+    if let Some(list) = &summary.imported {
+        writeln!(
+            out,
+            "made of   {list}, not recorded: its times are not a run's"
+        )?;
+        return Ok(());
+    }
+    if summary.partial {
+        writeln!(out, "part      cut to a limit: what waited longest")?;
+    }
     write!(
         out,
         "run       {}, of which {} in reads",
