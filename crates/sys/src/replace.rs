@@ -1,6 +1,6 @@
 //! Files replaced as a whole: whoever reads one sees the old text or the new one.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -24,6 +24,17 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// Those of [`check`]; [`io::ErrorKind::PermissionDenied`] or [`io::ErrorKind::ReadOnlyFilesystem`] where nothing can be made or
 /// replaced in the folder; if there is no room. The old file stays, and nothing else is left.
 pub fn file(path: &Path, text: &str) -> io::Result<()> {
+    with(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// The same with what `write` writes; what that returns. Where it fails, the old file stays.
+///
+/// # Errors
+/// As [`file`], and what `write` says.
+pub fn with<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
     check(path)?;
     let folder = path.parent().filter(|at| !at.as_os_str().is_empty());
     // By its own means tempfile would add the new file's name to each error.
@@ -31,10 +42,10 @@ pub fn file(path: &Path, text: &str) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).open(path)
     };
-    let new = tempfile::Builder::new().make_in(folder.unwrap_or(Path::new(".")), make)?;
-    new.as_file().write_all(text.as_bytes())?;
+    let mut new = tempfile::Builder::new().make_in(folder.unwrap_or(Path::new(".")), make)?;
+    let written = write(new.as_file_mut())?;
     new.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
+    Ok(written)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod daemon;
+pub(crate) mod travel;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     Show(Show),
     Explain(Explain),
     Report(Report),
+    Export(travel::Export),
+    Import(travel::Import),
+    Merge(travel::Merge),
     Forget(Forget),
     Prune(Prune),
     Analyze(Analyze),

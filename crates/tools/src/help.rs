@@ -13,7 +13,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Every day",
         &[
-            "run", "record", "list", "show", "explain", "report", "forget", "prune", "doctor",
+            "run", "record", "list", "show", "explain", "report", "export", "import", "merge",
+            "forget", "prune", "doctor",
         ],
     ),
     ("Your own program", &["cc", "c++", "slice"]),

@@ -27,6 +27,7 @@ mod run;
 mod service;
 mod show;
 mod sim;
+mod travel;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -75,6 +76,9 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Show(show) => show::show(&show),
         Command::Explain(explain) => report::text::explain(&explain),
         Command::Report(report) => report::report(&report),
+        Command::Export(export) => travel::export::export(&export),
+        Command::Import(import) => travel::import::import(&import),
+        Command::Merge(merge) => travel::merge::merge(&merge),
         Command::Forget(forget) => forget::forget(&forget),
         Command::Prune(prune) => forget::prune(&prune),
         Command::Analyze(analyze) => analyze::analyze(&analyze),
