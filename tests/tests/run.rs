@@ -27,6 +27,7 @@ mod services;
 mod signals;
 mod store;
 mod streams;
+mod travel;
 mod unkept;
 
 use foreread_tests::suite::Suite;
@@ -56,6 +57,7 @@ pub fn add(suite: &mut Suite) {
         signals::TESTS,
         store::TESTS,
         streams::TESTS,
+        travel::TESTS,
         unkept::TESTS,
     ] {
         suite.add("run", tests);
