@@ -18,7 +18,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Your own program", &["cc", "c++", "slice"]),
-    ("The whole machine", &["daemon", "cache", "predict", "service"]),
+    (
+        "The whole machine",
+        &["daemon", "cache", "predict", "service"],
+    ),
     ("Research", &["analyze", "sim", "slowdisk", "calibrate"]),
     ("This program", &["completions", "man", "help"]),
 ];

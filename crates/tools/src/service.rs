@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn the_signs_before_a_command_stay_before_it() {
-        let with = |command: &str| prefixed(command, Path::new("/usr/bin/foreread"), Path::new("unit"));
+        let with =
+            |command: &str| prefixed(command, Path::new("/usr/bin/foreread"), Path::new("unit"));
         for signs in ["", "-", "+", "!!", ":-"] {
             assert_eq!(
                 with(&format!("{signs}/bin/server -a \"b c\" %i $MORE")).unwrap(),

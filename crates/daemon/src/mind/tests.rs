@@ -222,21 +222,12 @@ fn what_is_predicted_and_never_comes_is_bounded() {
 #[test]
 fn files_count_for_the_program_that_opens_them_and_not_for_the_trees_first() {
     let (mut mind, mut at) = (mind(), 0);
-    let uid = 1000;
     let shell = File {
-        path: Arc::new("/bin/shell".into()),
+        path: "/bin/shell".into(),
         ..file(9998)
     };
-    let mut out = Vec::new();
-    let (pid, parent) = (1, 0);
-    let started = Happened::Started {
-        pid,
-        parent,
-        uid,
-        program: shell,
-        at,
-    };
-    mind.happened(started, Means::All, &mut out);
+    let started = event((1, 1000), at, began(0, shell));
+    mind.happened(started, Means::All, &mut Vec::new());
     // Children of the shell, one after the other: its sequence goes on in them.
     for number in 0..20 {
         run(&mut mind, 100 + number, 1..31, &mut at);
