@@ -15,6 +15,7 @@ mod files;
 mod follow;
 mod helper;
 mod known;
+mod live;
 mod making;
 mod observer;
 mod pace;
@@ -66,6 +67,7 @@ use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
 
 pub use cache::parse_cache;
+pub use live::{How, Live};
 pub use making::{Made, Making};
 pub use observer::{Choice, find_preload, preload_variables};
 pub use paths::destination;
@@ -393,6 +395,7 @@ fn help(
         .as_ref()
         .zip(recorded.as_ref())
         .map(|(look, foot)| alone::why(look, foot));
+    let board = ring.as_ref().map(Ring::board);
     let mut observed = match look {
         Some(_) => None,
         None => {
@@ -523,6 +526,7 @@ fn help(
         rested: false,
         started: began.instant,
         looked_away: false,
+        board,
     };
     let finished = supervisor.supervise(link);
     account.ended(&finished);

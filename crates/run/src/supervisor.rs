@@ -10,6 +10,7 @@ use foreread_backend::Collective;
 use foreread_observe::{Budget, Progress, Wanted};
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, PAGE, Rank, Sequence, ThreadId, ThreadMeta};
+use foreread_ring::Board;
 use foreread_store::Store;
 use foreread_sys::processor::Aside;
 use foreread_words::{counted, shown};
@@ -17,6 +18,7 @@ use foreread_words::{counted, shown};
 use super::cache::CacheAccount;
 use super::follow::{Followed, Follower, Guesses};
 use super::helper::{Finished, Link};
+use super::live::{How, Live};
 use super::observer::Observing;
 use super::pace::{Care, Pace};
 use super::record::Recorder;
@@ -58,18 +60,48 @@ impl Sinks {
     /// Takes a sample of how far the device and whoever fetches are, in a run that is so old.
     fn sample(&mut self, age: Duration) {
         let (served, follower) = (&self.served, &self.follower);
-        let progress = || match (served, follower) {
-            (Some(served), _) => Some(served.progress()),
-            (None, Some(follower)) => Some(follower.progress()),
-            (None, None) => None,
-        };
+        let progress = || progress(served.as_ref(), follower.as_ref());
         self.timeline.look(age.as_nanos() as u64, progress);
+    }
+
+    /// How far the run is, for whoever looks at it.
+    fn live(&self, age: Duration, is_observed: bool) -> Live {
+        let (served, follower) = (self.served.as_ref(), self.follower.as_ref());
+        let progress = progress(served, follower);
+        let (sample, reads, waited_ns) = self.timeline.now(age.as_nanos() as u64, progress);
+        let how = match (served, follower) {
+            (Some(served), _) if served.has_left() => How::Strayed,
+            (Some(_), _) => How::Served,
+            (None, Some(_)) => How::Guessed,
+            (None, None) if is_observed => How::Observed,
+            (None, None) => How::Alone,
+        };
+        Live {
+            how,
+            is_observed,
+            at_ns: sample.at_ns,
+            ahead_bytes: sample.ahead_bytes,
+            passed_bytes: sample.passed_bytes,
+            device_bytes: sample.device_bytes,
+            queue: sample.queue,
+            reads,
+            waited_ns,
+        }
     }
 
     /// The program is not observed from now on, or was not all the time.
     fn look_away(&mut self) {
         self.follower.iter().for_each(Follower::look_away);
         self.served.iter_mut().for_each(Served::look_away);
+    }
+}
+
+/// Bytes fetched, or found in memory, and of these, bytes that the program has read.
+fn progress(served: Option<&Served>, follower: Option<&Follower>) -> Option<(u64, u64)> {
+    match (served, follower) {
+        (Some(served), _) => Some(served.progress()),
+        (None, Some(follower)) => Some(follower.progress()),
+        (None, None) => None,
     }
 }
 
@@ -176,6 +208,8 @@ pub(super) struct Supervisor {
     pub(super) started: Instant,
     /// Whether the program was left to itself for a while.
     pub(super) looked_away: bool,
+    /// Where whoever looks at the run is answered.
+    pub(super) board: Option<Board>,
 }
 
 impl Supervisor {
@@ -184,6 +218,7 @@ impl Supervisor {
         let mut is_behind = false;
         loop {
             let observing = self.observing();
+            self.answer(observing);
             let pause = if is_behind {
                 Duration::ZERO
             } else {
@@ -202,6 +237,16 @@ impl Supervisor {
             is_behind = budget.is_spent();
             let care = self.care();
             self.pace.looked(seen, care);
+        }
+    }
+
+    /// Answers whoever looks at the run, and before nobody comes by any more.
+    fn answer(&self, observing: bool) {
+        if let Some(board) = &self.board
+            && (!observing || board.is_asked())
+        {
+            let live = self.sinks.live(self.started.elapsed(), observing);
+            board.answer(live.words());
         }
     }
 

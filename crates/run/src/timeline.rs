@@ -148,6 +148,11 @@ impl Timeline {
     }
 
     fn sample(&mut self, at_ns: u64, progress: Option<(u64, u64)>) {
+        let sample = self.take(at_ns, progress);
+        self.samples.push(sample);
+    }
+
+    fn take(&self, at_ns: u64, progress: Option<(u64, u64)>) -> Sample {
         let (ahead_bytes, passed_bytes) = progress.unwrap_or_default();
         let mut sample = Sample {
             at_ns,
@@ -161,7 +166,13 @@ impl Timeline {
                 sample.queue += now.waiting;
             }
         }
-        self.samples.push(sample);
+        sample
+    }
+
+    /// How far things are now: a sample, reads that waited, and how long, in ns. No time passes but that of a look at the devices.
+    pub(crate) fn now(&self, at_ns: u64, progress: Option<(u64, u64)>) -> (Sample, u64, u64) {
+        let reads = self.waits.reads.iter().sum();
+        (self.take(at_ns, progress), reads, self.waited_ns)
     }
 
     /// Whether the program waited mostly for reads that went on where the last read of their file ended.

@@ -54,7 +54,7 @@ pub enum Error {
 /// The shared area, seen by its owner.
 #[derive(Debug)]
 pub struct Ring {
-    memfd: OwnedFd,
+    memfd: Arc<OwnedFd>,
     area: Arc<Area>,
     calibration: Calibration,
     lanes: Lanes,
@@ -92,7 +92,7 @@ impl Ring {
         header.instances.0.store(1, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
         Ok(Self {
-            memfd,
+            memfd: Arc::new(memfd),
             area,
             calibration: Calibration::new(clock),
             lanes: Lanes::new(),
@@ -121,6 +121,15 @@ impl Ring {
     pub fn leases(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let area = Arc::clone(&self.area);
         move || area.get().shared.has_leases()
+    }
+
+    /// Where this process answers whoever looks at the run.
+    #[cfg(not(all(test, loom)))]
+    pub fn board(&self) -> crate::Board {
+        crate::Board {
+            area: Arc::clone(&self.area),
+            memfd: Arc::clone(&self.memfd),
+        }
     }
 
     /// The area itself, for a producer in this process.

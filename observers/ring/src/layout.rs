@@ -224,6 +224,25 @@ pub struct Header {
     pub(crate) apart: AtomicU32,
     /// Programs under a system-call filter: those that took one on, and those that others under one became or started.
     pub(crate) filtered: AtomicU32,
+    /// Nothing to programs: what the supervisor tells whoever looks at the run. A library of this version need not know of it.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))]
+    pub(crate) board: Line<BoardWords>,
+}
+
+/// Words of an answer.
+pub const BOARD_WORDS: usize = 8;
+
+/// How a run goes, once somebody has asked.
+#[repr(C)]
+#[cfg_attr(not(feature = "std"), allow(dead_code))]
+pub(crate) struct BoardWords {
+    /// Questions.
+    pub(crate) asked: AtomicU32,
+    /// Of these, questions that were answered.
+    pub(crate) answered: AtomicU32,
+    /// Beginnings and ends of answers.
+    pub(crate) writes: AtomicU32,
+    pub(crate) words: [AtomicU64; BOARD_WORDS],
 }
 
 /// One ring's read and write positions, counting slots, wrapping at 2^32.
@@ -269,6 +288,8 @@ pub const fn slots_at(ring: usize) -> usize {
 const _: () = assert!(AREA_SIZE < 64 << 20 && RINGS <= OWNERS);
 #[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Shared>() <= 128 << 10 && size_of::<Slots>().is_multiple_of(4096));
+#[cfg(not(all(test, loom)))]
+const _: () = assert!(size_of::<Header>() == 4096);
 const _: () = assert!(RING_SLOTS.is_power_of_two() && ADVICE_SLOTS.is_power_of_two());
 #[cfg(all(feature = "std", not(all(test, loom))))]
 const _: () = assert!(size_of::<Whole>() == AREA_SIZE);

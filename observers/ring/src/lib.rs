@@ -23,6 +23,8 @@ mod writer;
 
 #[cfg(feature = "std")]
 mod area;
+#[cfg(all(feature = "std", not(all(test, loom))))]
+mod board;
 #[cfg(feature = "std")]
 mod clock;
 #[cfg(feature = "std")]
@@ -40,13 +42,15 @@ pub use event::{
     What, code, decode, encode, kind,
 };
 pub use layout::{
-    ADVICE_SLOTS, AREA_SIZE, Address, Advice, Clock, ENV, Header, MAGIC, Mode, PASSAGES,
-    RING_SLOTS, RINGS, Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
+    ADVICE_SLOTS, AREA_SIZE, Address, Advice, BOARD_WORDS, Clock, ENV, Header, MAGIC, Mode,
+    PASSAGES, RING_SLOTS, RINGS, Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
 };
 pub use passage::{Passage, Unobserved};
 pub use switched::{Switches, thread};
 pub use writer::{Full, Writer};
 
+#[cfg(all(feature = "std", not(all(test, loom))))]
+pub use board::{Board, Visit};
 #[cfg(feature = "std")]
 pub use consumer::{Error, Ring};
 #[cfg(feature = "std")]

@@ -11,6 +11,7 @@ use foreread_ring::{
 };
 
 mod added;
+mod board;
 mod damage;
 mod owners;
 
