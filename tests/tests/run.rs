@@ -14,6 +14,7 @@ mod held;
 mod held_up;
 mod hot;
 mod limits;
+mod live;
 mod mapped;
 mod memory;
 mod names;
@@ -44,6 +45,7 @@ pub fn add(suite: &mut Suite) {
         held_up::TESTS,
         hot::TESTS,
         limits::TESTS,
+        live::TESTS,
         mapped::TESTS,
         memory::TESTS,
         names::TESTS,

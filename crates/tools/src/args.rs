@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Predict(daemon::Predict),
     #[command(subcommand)]
     Service(Service),
+    Top(daemon::Top),
     Doctor(Doctor),
     Calibrate(Calibrate),
     /// Compile a C program together with its prefetch thread

@@ -20,7 +20,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Your own program", &["cc", "c++", "slice"]),
     (
         "The whole machine",
-        &["daemon", "cache", "predict", "service"],
+        &["top", "daemon", "cache", "predict", "service"],
     ),
     ("Research", &["analyze", "sim", "slowdisk", "calibrate"]),
     ("This program", &["completions", "man", "help"]),

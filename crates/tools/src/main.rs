@@ -27,6 +27,7 @@ mod run;
 mod service;
 mod show;
 mod sim;
+mod top;
 mod travel;
 
 use std::io::Write;
@@ -87,6 +88,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Daemon(daemon) => daemon::daemon(daemon),
         Command::Predict(predict) => daemon::predict(&predict),
         Command::Service(service) => service::service(&service),
+        Command::Top(top) => top::top(&top),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),

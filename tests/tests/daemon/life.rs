@@ -291,29 +291,37 @@ fn a_full_disk_costs_what_was_learned_and_nothing_else() {
 fn top_is_shown_in_a_terminal_and_quits() {
     let place = Place::new();
     let _running = place.running();
-    let said = place.complaint(&["daemon", "top"]);
+    let said = place.complaint(&["top"]);
     assert!(said.contains("top takes a terminal"), "{said}");
     let dumb = Command::new("script")
-        .args(["-qec", &format!("{} daemon top", foreread().display())])
+        .args(["-qec", &format!("{} top", foreread().display())])
         .arg("/dev/null")
         .env("TERM", "dumb")
         .output();
     let dumb = dumb.expect("script");
     assert!(text(&dumb.stdout).contains("TERM=dumb"), "{dumb:?}");
     let top = format!(
-        "stty cols 80 rows 24; {} daemon top --socket {}",
+        "stty cols 80 rows 24; {} top --socket {}",
         foreread().display(),
         place.socket().display()
     );
     let typescript = place.lab.path("typescript");
     let typescript = typescript.display();
     // By a key, and by a signal from elsewhere.
-    let signal = format!(
-        "pkill -TERM -f '^{} daemon top --socket {}'",
-        foreread().display(),
-        place.socket().display()
+    let signal = |name: &str| {
+        let (program, socket) = (foreread(), place.socket());
+        let (program, socket) = (program.display(), socket.display());
+        format!("pkill -{name} -f '^{program} top --socket {socket}'")
+    };
+    let stopped = format!(
+        "printf '\\032'; sleep 2; {}; sleep 1; printf q",
+        signal("CONT")
     );
-    for (keys, beside) in [("printf q", "true"), ("sleep 10", &signal)] {
+    for (keys, beside) in [
+        ("printf q", "true"),
+        ("sleep 10", &*signal("TERM")),
+        (&stopped, "true"),
+    ] {
         let script = format!(
             "(sleep 2; {keys}) | script -qec '{top}' {typescript} & sleep 3; {beside}; wait $!; echo ended with $?"
         );
@@ -322,7 +330,7 @@ fn top_is_shown_in_a_terminal_and_quits() {
             .stderr(Stdio::null())
             .output();
         let shown = text(&shown.expect("script").stdout);
-        let status = if keys == "printf q" { 0 } else { 128 + 15 };
+        let status = if beside == "true" { 0 } else { 128 + 15 };
         for said in [
             "fanotify",
             "q quits",
@@ -331,6 +339,9 @@ fn top_is_shown_in_a_terminal_and_quits() {
         ] {
             assert!(shown.contains(said), "{said}: {shown}");
         }
+        // It was taken again after it was stopped.
+        let taken = shown.matches("\x1b[?1049h").count();
+        assert_eq!(taken, if keys == stopped { 2 } else { 1 }, "{shown:?}");
         // The terminal is given back: the screen of before is shown again, and the cursor.
         for restores in ["\x1b[?1049l", "\x1b[?25h"] {
             assert!(shown.contains(restores), "{shown:?}");

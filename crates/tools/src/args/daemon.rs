@@ -27,9 +27,8 @@ pub(crate) enum Daemon {
     Stop(Where),
     /// Show the daemon's status: files predicted, fetched and used, and the daemon's cost
     Status(Status),
-    /// Show the daemon's status by program, live
-    ///
-    /// q, Esc and Ctrl-C quit.
+    /// As foreread top
+    #[command(hide = true)]
     Top(Top),
     /// Print the daemon's status in Prometheus's text format
     Metrics(Where),
@@ -44,6 +43,11 @@ pub(crate) struct Status {
     pub(crate) json: bool,
 }
 
+/// Show runs and the daemon, live
+///
+/// A line for each foreread run of yours (as root, of everybody): by what it is prefetched (its record, patterns; observed or alone if
+/// nothing is fetched), bytes fetched or found in memory, how far that is ahead of the program, what the program has read of it, how long its
+/// reads waited, and what its devices read. Below, the daemon's status. q, Esc and Ctrl-C quit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Top {
     #[command(flatten)]
@@ -51,6 +55,12 @@ pub(crate) struct Top {
     /// Seconds between updates
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) every: u64,
+    /// Print it once, as text, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print JSON, once
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Show which files are predicted after a file

@@ -6,7 +6,6 @@
 //! | [`environment`] | what programs need to be seen by a user's own daemon |
 //! | [`stop`] | end it |
 //! | [`status`] | how it goes, as text and JSON |
-//! | [`top`] | the same, live |
 //! | [`predict`] | what follows a file |
 //!
 //! Invariant: whatever a daemon or the names in its answers hold, a terminal is steered by none of it.
@@ -14,9 +13,8 @@
 mod environment;
 mod predict;
 mod run;
-mod status;
+pub(crate) mod status;
 mod stop;
-mod top;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,7 +39,7 @@ pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
         Daemon::Env(place) => environment::print(&place),
         Daemon::Stop(place) => stop::stop(&place),
         Daemon::Status(args) => status::status(&args),
-        Daemon::Top(args) => top::top(&args),
+        Daemon::Top(args) => crate::top::top(&args),
         Daemon::Metrics(place) => {
             let status = status_at(&to_ask(&place))?;
             output().write_all(metrics::text(&status).as_bytes())?;
@@ -51,7 +49,7 @@ pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
 }
 
 /// The status of the daemon that listens there.
-fn status_at(socket: &Path) -> Result<Status> {
+pub(crate) fn status_at(socket: &Path) -> Result<Status> {
     match ask(socket, &Asked::Status)?.said {
         Said::Status { status } => Ok(*status),
         other => bail!("the daemon answers something else: {other:?}"),
@@ -59,7 +57,7 @@ fn status_at(socket: &Path) -> Result<Status> {
 }
 
 /// The socket of the daemon that is asked: the user's own, if there is one.
-fn to_ask(place: &Where) -> PathBuf {
+pub(crate) fn to_ask(place: &Where) -> PathBuf {
     let own = || own_socket().filter(|socket| socket.exists());
     let given = place.socket.clone().or_else(own);
     given.unwrap_or_else(|| SYSTEM_SOCKET.into())

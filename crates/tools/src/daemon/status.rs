@@ -1,26 +1,27 @@
-//! `foreread daemon status`: how it goes, in 80 columns or as JSON.
+//! `foreread daemon status`: how it goes, as wide as the terminal or as JSON.
 //!
-//! Data flow: [`Status`] → [`facts`] and [`programs`], which [`top`](super::top) shows, too → text.
+//! Data flow: [`Status`] → [`facts`] and [`programs`], which [`top`](crate::top) shows, too → text.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use foreread_daemon::{Program, Status};
-use foreread_words::units::{WIDTH, ago, bytes, cut, duration, wrapped};
+use foreread_words::units::{ago, bytes, cut, duration, folded};
 use foreread_words::{counted, shown};
 
 use super::{status_at, to_ask};
 use crate::args;
-use crate::output::output;
+use crate::output::{output, width};
 
 /// Where the words on a fact begin.
-pub(super) const COLUMN: usize = 11;
+pub(crate) const COLUMN: usize = 11;
 /// The widths of the columns of programs; the first is cut.
-pub(super) const WIDTHS: [usize; 8] = [20, 11, 10, 8, 7, 7, 7, 9];
+pub(crate) const WIDTHS: [usize; 8] = [20, 11, 10, 8, 7, 7, 7, 9];
 /// Their heads.
-pub(super) const HEADS: [&str; 8] = [
+pub(crate) const HEADS: [&str; 8] = [
     "PROGRAM", "UID", "FETCHED", "IN TIME", "LATE", "UNUSED", "RIGHT", "LEAD",
 ];
 /// Programs that are listed.
@@ -34,46 +35,77 @@ pub(super) fn status(args: &args::daemon::Status) -> Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &status).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        out.write_all(text(&status, SystemTime::now()).as_bytes())?;
+        out.write_all(text(&status, SystemTime::now(), width()).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(status: &Status, now: SystemTime) -> String {
+/// All of it, as wide as a terminal; not broken at all without one.
+pub(crate) fn text(status: &Status, now: SystemTime, width: Option<usize>) -> String {
     let mut out = String::new();
     for (name, words) in facts(status, now) {
         let mut name = name;
-        for line in wrapped(&words, WIDTH - COLUMN) {
+        for line in lines(&words, width) {
             out += &format!("{name:COLUMN$}{line}\n");
             name = "";
         }
     }
     if !status.programs.is_empty() {
-        out += &format!("\n{}\n", line(&HEADS.map(str::to_owned)));
+        out += &format!("\n{}\n", line(&HEADS.map(str::to_owned), width));
     }
     for program in status.programs.iter().take(LISTED) {
-        out += &format!("{}\n", line(&row(program)));
+        let mut cells = row(program);
+        if width.is_none() {
+            cells[0] = shown(&program.name).into_owned();
+        }
+        out += &format!("{}\n", line(&cells, width));
     }
     let more = status.programs.len().saturating_sub(LISTED);
     if more > 0 {
         let more = counted(more as u64, "more program", "more programs");
-        out += &format!("and {more}: --json lists all\n");
+        let more = format!("and {more}: --json lists all");
+        let width = width.unwrap_or(usize::MAX);
+        for line in folded(&more, width) {
+            out += &format!("{line}\n");
+        }
     }
     out
 }
 
+/// Words in lines that leave room for the fact's name on a terminal of this width; one line without a terminal.
+pub(crate) fn lines(words: &str, width: Option<usize>) -> Vec<String> {
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(COLUMN).max(1));
+    let lines = folded(words, room).into_iter();
+    lines.map(Cow::into_owned).collect()
+}
+
+/// How many columns of the table fit a terminal of this width: a number without its first digits is another number.
+pub(crate) fn columns(width: Option<usize>) -> usize {
+    let fits = |count: &usize| {
+        let taken = WIDTHS[..*count].iter().sum::<usize>();
+        width.is_none_or(|width| taken <= width)
+    };
+    (1..=WIDTHS.len()).rev().find(fits).unwrap_or(1)
+}
+
 /// A row of the table of programs.
-fn line(cells: &[String; 8]) -> String {
+fn line(cells: &[String; 8], width: Option<usize>) -> String {
     let [first, others @ ..] = cells;
-    let mut line = format!("{first:width$}", width = WIDTHS[0]);
-    for (cell, width) in others.iter().zip(&WIDTHS[1..]) {
+    let room = WIDTHS[0].min(width.unwrap_or(usize::MAX).max(1));
+    let first = match width {
+        None => Cow::Borrowed(&**first),
+        Some(_) => cut(first, room, false).into(),
+    };
+    let mut line = format!("{first:room$}");
+    let others = others.iter().zip(&WIDTHS[1..]);
+    for (cell, width) in others.take(columns(width) - 1) {
         line += &format!(" {cell:>width$}", width = width - 1);
     }
     line.trim_end().to_owned()
 }
 
 /// The facts on the whole daemon, each with its name.
-pub(super) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, String)> {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let running = now.duration_since(at(status.since)).unwrap_or_default();
     let mut facts = vec![(
@@ -184,7 +216,7 @@ fn fetched(status: &Status) -> String {
 }
 
 /// A program's cells.
-pub(super) fn row(program: &Program) -> [String; 8] {
+pub(crate) fn row(program: &Program) -> [String; 8] {
     let of = program.bytes.issued;
     let lead = match program.lead.count {
         0 => "-".to_owned(),
@@ -227,13 +259,13 @@ fn core(used: u64, running: Duration) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use foreread_daemon::{Bytes, Lead, ModelStatus, Predictions};
 
     use super::*;
 
     /// A status with large numbers and hostile names.
-    pub(in crate::daemon) fn full() -> Status {
+    pub(crate) fn full() -> Status {
         let predictions = Predictions {
             made: 1_234_567,
             right: 1_100_000,
@@ -307,20 +339,26 @@ pub(super) mod tests {
     #[test]
     fn whatever_the_numbers_and_names_lines_fit_and_steer_no_terminal() {
         for status in [full(), Status::default()] {
-            let text = text(&status, now());
-            for line in text.lines() {
-                assert!(line.chars().count() <= WIDTH, "{line}");
-                assert!(!line.contains(char::is_control), "{line:?}");
+            for width in [20, 40, 80, 200] {
+                let text = text(&status, now(), Some(width));
+                for line in text.lines() {
+                    assert!(line.chars().count() <= width, "{line}");
+                    assert!(!line.contains(char::is_control), "{line:?}");
+                }
             }
+            let whole = text(&status, now(), None);
+            assert!(!whole.contains("\n           "), "{whole}");
         }
+        let whole = text(&full(), now(), None);
+        assert!(whole.contains("a program with a?very long name"), "{whole}");
         let mut many = full();
         many.programs = vec![many.programs[1].clone(); LISTED + 5];
-        assert!(text(&many, now()).contains("and 5 more programs"));
+        assert!(text(&many, now(), Some(80)).contains("and 5 more programs"));
     }
 
     #[test]
     fn what_was_predicted_fetched_and_lost_is_said() {
-        let text = text(&full(), now());
+        let text = text(&full(), now(), Some(80));
         println!("{text}");
         for said in [
             "90 % of files opened; of 1130000 predictions 97 % right",

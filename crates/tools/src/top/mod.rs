@@ -1,0 +1,200 @@
+//! `foreread top`: the runs of this user and the daemon, live.
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | [`runs`] | runs that are going on, found in /proc and asked through the memory that they share with their programs |
+//! | [`view`] | what is shown, drawn on a terminal or as text |
+//!
+//! Data flow: runs, and the daemon's control socket, asked in a thread so that keys are answered while a daemon is not → [`View`].
+//! Invariant: the terminal is left as it was, however this ends or is stopped.
+
+pub(crate) mod runs;
+mod view;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Result, bail};
+use foreread::end_as;
+use foreread_daemon::Status;
+use foreread_daemon::control::AskError;
+use foreread_sys::process::End;
+use foreread_sys::signals::{Signals, stop_self};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::process::Signal;
+use serde::Serialize;
+
+use crate::args;
+use crate::daemon::{status_at, to_ask};
+use crate::output::{output, width};
+use runs::{Run, Runs};
+use view::View;
+
+/// How long a key is waited for before something new is looked for.
+const KEYS: Duration = Duration::from_millis(100);
+
+/// What is known at one moment.
+struct Now {
+    runs: Vec<Run>,
+    /// The daemon's status, or why there is none; `None` where no daemon runs.
+    daemon: Option<Result<Status>>,
+    at: Instant,
+}
+
+impl Now {
+    fn look(runs: &mut Runs, socket: &Path) -> Self {
+        let daemon = match status_at(socket) {
+            Err(why) if matches!(why.downcast_ref(), Some(AskError::NotRunning)) => None,
+            told => Some(told),
+        };
+        Self {
+            runs: runs.look(),
+            daemon,
+            at: Instant::now(),
+        }
+    }
+}
+
+/// The same, as scripts read it.
+#[derive(Serialize)]
+struct Told<'a> {
+    runs: &'a [Run],
+    daemon: Option<&'a Status>,
+}
+
+/// Shows what goes on, until somebody quits or once.
+pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
+    let socket = to_ask(&args.place);
+    if args.once || args.json {
+        return once(args, &socket);
+    }
+    let once = "foreread top --once prints the same once";
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        bail!("top takes a terminal; {once}");
+    }
+    if std::env::var_os("TERM").is_some_and(|kind| kind == "dumb") {
+        bail!("this terminal (TERM=dumb) cannot be drawn on; {once}");
+    }
+    // These signals wait until the terminal is restored. They are blocked before the thread starts, for it inherits that.
+    let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::TSTP].map(Signal::as_raw);
+    let ends = Signals::block(&ends)?;
+    let mut runs = Runs::default();
+    let mut view = View::default();
+    view.take(Now::look(&mut runs, &socket));
+    let (sender, told) = channel();
+    let every = Duration::from_secs(args.every);
+    std::thread::Builder::new().spawn(move || {
+        loop {
+            std::thread::sleep(every);
+            if sender.send(Now::look(&mut runs, &socket)).is_err() {
+                return;
+            }
+        }
+    })?;
+    loop {
+        let mut terminal = ratatui::try_init()?;
+        let shown = show(&mut terminal, &mut view, &told, &ends);
+        let restored = ratatui::try_restore();
+        // It shows the cursor again.
+        drop(terminal);
+        match shown? {
+            Leave::Stop => stop_self()?,
+            // After a hangup there is no terminal to restore.
+            Leave::Killed(signal) => return Ok(end_as(End::Killed(signal))),
+            Leave::Quit => return Ok(restored.map(|()| ExitCode::SUCCESS)?),
+        }
+    }
+}
+
+/// Prints what goes on, once.
+fn once(args: &args::daemon::Top, socket: &Path) -> Result<ExitCode> {
+    let now = Now::look(&mut Runs::default(), socket);
+    let mut out = output();
+    if args.json {
+        let told = Told {
+            runs: &now.runs,
+            daemon: now.daemon.as_ref().and_then(|told| told.as_ref().ok()),
+        };
+        serde_json::to_writer_pretty(&mut out, &told).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let mut view = View::default();
+        view.take(now);
+        out.write_all(view.text(width(), SystemTime::now()).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why the terminal is given back.
+#[derive(Debug, PartialEq, Eq)]
+enum Leave {
+    Quit,
+    /// To be taken again once the process is continued.
+    Stop,
+    Killed(i32),
+}
+
+/// Shows what goes on until the terminal is to be given back.
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    view: &mut View,
+    told: &Receiver<Now>,
+    ends: &Signals,
+) -> Result<Leave> {
+    loop {
+        match ends.next()?.map(|received| received.signal) {
+            Some(signal) if signal == Signal::TSTP.as_raw() => return Ok(Leave::Stop),
+            Some(signal) => return Ok(Leave::Killed(signal)),
+            None => {}
+        }
+        told.try_iter().for_each(|now| view.take(now));
+        terminal.draw(|frame| view.draw(frame, SystemTime::now()))?;
+        if event::poll(KEYS)?
+            && let Event::Key(key) = event::read()?
+            && let Some(leave) = leaves(key)
+        {
+            return Ok(leave);
+        }
+    }
+}
+
+fn leaves(key: KeyEvent) -> Option<Leave> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Some(Leave::Quit),
+        KeyCode::Char('c') if control => Some(Leave::Quit),
+        KeyCode::Char('z') if control => Some(Leave::Stop),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q_escape_and_control_c_quit_control_z_stops_and_nothing_else_does() {
+        let leave = |code, modifiers| leaves(KeyEvent::new(code, modifiers));
+        let plain = KeyModifiers::NONE;
+        for (code, modifiers) in [
+            (KeyCode::Char('q'), plain),
+            (KeyCode::Esc, plain),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL),
+        ] {
+            assert_eq!(leave(code, modifiers), Some(Leave::Quit));
+        }
+        assert_eq!(
+            leave(KeyCode::Char('z'), KeyModifiers::CONTROL),
+            Some(Leave::Stop)
+        );
+        for code in [KeyCode::Char('c'), KeyCode::Char('z'), KeyCode::Enter] {
+            assert_eq!(leave(code, plain), None);
+        }
+    }
+}

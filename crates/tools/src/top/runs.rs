@@ -1,0 +1,197 @@
+//! The runs of `foreread run` and `record` that are going on, and how far each is.
+//!
+//! A run that nobody looks at does nothing for it: no file, no socket. Its helper process has a name, and the area that it shares with
+//! the program among its open files. There it is asked, and answers when it comes by ([`foreread_ring::Board`]): every few ms while it
+//! observes the program, and not while it does not.
+//!
+//! Data flow: /proc → helpers → [`Visit`] → [`Run`].
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::time::Duration;
+
+use foreread::words;
+use foreread_ring::Visit;
+use foreread_run::Live;
+use foreread_words::quoted;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Serialize, Serializer};
+
+/// The name of helpers, as the kernel has it: the first 15 bytes.
+const HELPER: &str = "foreread-helper\n";
+/// How the kernel shows the area among a process's open files.
+const AREA: &str = "/memfd:foreread-ring (deleted)";
+/// How long an answer is waited for: a few of the longest pauses between two looks of a run at its program.
+const ANSWER: Duration = Duration::from_millis(20);
+
+/// A run that is going on.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Run {
+    /// The process that the shell waits for.
+    pub(crate) pid: u32,
+    /// The command, as it could be typed.
+    pub(crate) command: String,
+    /// How long it has been running, in ns.
+    pub(crate) age_ns: u64,
+    /// How far it is; nothing before its first answer.
+    #[serde(serialize_with = "live")]
+    pub(crate) live: Option<Live>,
+}
+
+fn live<S: Serializer>(live: &Option<Live>, out: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeStruct;
+
+    let Some(live) = live else {
+        return out.serialize_none();
+    };
+    let mut fields = out.serialize_struct("Live", 9)?;
+    fields.serialize_field("how", how(live))?;
+    fields.serialize_field("is_observed", &live.is_observed)?;
+    fields.serialize_field("at_ns", &live.at_ns)?;
+    fields.serialize_field("ahead_bytes", &live.ahead_bytes)?;
+    fields.serialize_field("passed_bytes", &live.passed_bytes)?;
+    fields.serialize_field("device_bytes", &live.device_bytes)?;
+    fields.serialize_field("queue", &live.queue)?;
+    fields.serialize_field("reads", &live.reads)?;
+    fields.serialize_field("waited_ns", &live.waited_ns)?;
+    fields.end()
+}
+
+/// What is done for a run, in a word.
+pub(crate) fn how(live: &Live) -> &'static str {
+    use foreread_run::How;
+
+    match live.how {
+        How::Served => "record",
+        How::Strayed => "strayed",
+        How::Guessed => "patterns",
+        How::Observed => "observed",
+        How::Alone => "alone",
+    }
+}
+
+/// The runs that are known.
+#[derive(Default)]
+pub(super) struct Runs(BTreeMap<u32, Known>);
+
+struct Known {
+    /// When its helper was started, in the kernel's ticks, to tell it from a later process of this number.
+    started: u64,
+    front: u32,
+    command: String,
+    visit: Visit,
+}
+
+impl Runs {
+    /// The runs that are going on, in the order of their numbers. Those of other users are seen by root alone.
+    pub(super) fn look(&mut self) -> Vec<Run> {
+        let mut there = Vec::new();
+        for helper in helpers() {
+            let Some((front, started)) = parent_and_start(helper) else {
+                continue;
+            };
+            there.push(helper);
+            if self
+                .0
+                .get(&helper)
+                .is_none_or(|known| known.started != started)
+            {
+                self.0.remove(&helper);
+                if let Some(visit) = visit(helper) {
+                    let command = command(helper);
+                    let known = Known {
+                        started,
+                        front,
+                        command,
+                        visit,
+                    };
+                    self.0.insert(helper, known);
+                }
+            }
+        }
+        self.0.retain(|helper, _| there.contains(helper));
+        for known in self.0.values() {
+            known.visit.ask();
+        }
+        if !self.0.is_empty() {
+            std::thread::sleep(ANSWER);
+        }
+        let ticks = rustix::param::clock_ticks_per_second().max(1);
+        let up = clock_gettime(ClockId::Boottime);
+        let up = up.tv_sec as u64 * 1_000_000_000 + up.tv_nsec as u64;
+        let runs = self.0.values().map(|known| {
+            let started = u128::from(known.started) * 1_000_000_000 / u128::from(ticks);
+            Run {
+                pid: known.front,
+                command: known.command.clone(),
+                age_ns: up.saturating_sub(started.try_into().unwrap_or(u64::MAX)),
+                live: known.visit.answer().and_then(Live::read),
+            }
+        });
+        runs.collect()
+    }
+}
+
+/// Processes with the helpers' name.
+fn helpers() -> Vec<u32> {
+    let Ok(all) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == HELPER)
+        })
+        .collect()
+}
+
+/// The process that a helper belongs to, and when the helper was started, in ticks.
+fn parent_and_start(pid: u32) -> Option<(u32, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, which may hold anything, ends with the last parenthesis.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    Some((parent, fields.nth(17)?.parse().ok()?))
+}
+
+/// The area among a process's open files.
+fn visit(pid: u32) -> Option<Visit> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let mut areas = open.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        (fs::read_link(&path).ok()? == Path::new(AREA)).then_some(path)
+    });
+    areas.find_map(|path| Visit::at(&path).ok())
+}
+
+/// What a helper's run runs.
+fn command(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = line.strip_suffix(b"\0").unwrap_or(&line);
+    let all: Vec<OsString> = line
+        .split(|byte| *byte == 0)
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .collect();
+    let plain = words::run(all.iter().skip(1).cloned()).map(|run| run.command);
+    let all = plain.unwrap_or(all);
+    let all = all.iter().map(|word| quoted(&word.to_string_lossy()));
+    all.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_a_parent_and_a_start_and_is_no_run() {
+        let own = std::process::id();
+        let (parent, started) = parent_and_start(own).expect("it runs");
+        assert_eq!(parent, std::os::unix::process::parent_id());
+        assert!(started > 0 && !helpers().contains(&own));
+        assert!(visit(own).is_none());
+        assert!(parent_and_start(u32::MAX).is_none());
+    }
+}
