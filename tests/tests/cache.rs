@@ -151,7 +151,7 @@ fn budget() {
         account(&too_much)["memory_bytes"].as_u64() < Some(1 << 50),
         "{too_much:?}"
     );
-    for nothing in ["0", "4095", "x", "-1"] {
+    for nothing in ["0", "4095", "x"] {
         let refused = lab.foreread(&["cache", "restore", "saved", "--memory", nothing]);
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
         assert!(said(&refused).contains("--memory"), "{refused:?}");
@@ -188,10 +188,14 @@ fn bad() {
             "{refused:?}"
         );
     }
-    for to in ["/dev/full", ".", "none/saved"] {
+    for (to, named) in [
+        ("/dev/full", "/dev/full"),
+        (".", "."),
+        ("none/saved", "none"),
+    ] {
         let refused = save(to, "data");
         assert!(
-            !refused.status.success() && said(&refused).contains(to),
+            !refused.status.success() && said(&refused).contains(named),
             "{refused:?}"
         );
     }

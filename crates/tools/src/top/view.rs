@@ -417,7 +417,7 @@ mod tests {
         let command = "python3 train.py --epochs 100 ?[2J\n";
         let cells = "12.0 s   record  8.00 MiB  7.00 MiB  1.00 MiB   1.20 ms  2.00 MiB     7";
         assert!(
-            text.contains(&format!("4194303   {cells} {command}")),
+            text.contains(&format!("4194303    {cells} {command}")),
             "{text}"
         );
         assert!(text.contains(&format!(
