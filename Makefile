@@ -206,7 +206,7 @@ install:
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/forereadd.service.in > $(LIB64)/systemd/system/forereadd.service
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	$(RELEASE)/foreread man --out $(SHARE)/man/man1
+	$(RELEASE)/foreread man --output $(SHARE)/man/man1
 	$(RELEASE)/foreread completions bash > $(SHARE)/bash-completion/completions/foreread
 	$(RELEASE)/foreread completions zsh > $(SHARE)/zsh/site-functions/_foreread
 	$(RELEASE)/foreread completions fish > $(SHARE)/fish/vendor_completions.d/foreread.fish

@@ -6,17 +6,23 @@ use std::process::ExitCode;
 use anyhow::Result;
 use foreread_sys::process::End;
 
-/// Exit status for foreread's own failures.
-const FAILED: u8 = 2;
+/// Exit status of a command line, or a file named on it, that nothing can be done with. And of `run` and `record` for foreread's own
+/// failures: 1 may be the program's.
+pub const REFUSED: u8 = 2;
 
-/// The exit status of a command, whose failure is told in one line.
+/// The exit status of `run` and `record`, whose failure is told in one line.
 pub fn ended(outcome: Result<ExitCode>) -> ExitCode {
+    ended_by(outcome, |_| REFUSED)
+}
+
+/// The exit status of a command, whose failure is told in one line, and has the status that `status` gives it.
+pub fn ended_by(outcome: Result<ExitCode>, status: impl FnOnce(&anyhow::Error) -> u8) -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("foreread: {}", foreread_words::plain(&format!("{error:#}")));
-            ExitCode::from(FAILED)
+            ExitCode::from(status(&error))
         }
     }
 }

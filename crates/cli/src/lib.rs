@@ -5,4 +5,4 @@
 mod ending;
 pub mod words;
 
-pub use ending::{end_as, ended};
+pub use ending::{REFUSED, end_as, ended, ended_by};

@@ -50,7 +50,7 @@ pub struct Settings {
     #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
     pub threshold: f64,
     /// Limit of prefetched memory that nobody has read yet, such as 64M [default: depends on the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
+    #[arg(long = "memory", alias = "budget", value_name = "SIZE", value_parser = units::parse_size)]
     pub budget: Option<u64>,
     /// Observer of the system
     #[arg(long, value_name = "WHO", value_enum, default_value_t = Watcher::Auto)]

@@ -47,8 +47,8 @@ const LOOP: Duration = Duration::from_secs(5);
 /// How often the file with the status is replaced.
 const METRICS: Duration = Duration::from_secs(15);
 
-/// Exit status of a failure.
-const FAILED: u8 = 2;
+/// Exit status of a daemon that could not start, or not save its models.
+const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();

@@ -93,11 +93,11 @@ pub(crate) enum Command {
     },
     /// Write the man pages
     ///
-    /// Without --out, print foreread(1) only.
+    /// Without --output, print foreread(1) only.
     Man {
         /// Write a page for each command into DIR
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
+        #[arg(short, long, alias = "out", value_name = "DIR")]
+        output: Option<PathBuf>,
     },
 }
 
@@ -238,13 +238,13 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "TRACE")]
     pub(crate) train: Vec<PathBuf>,
     /// Models: last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, or ahead:SIZE/ORDER+JUMP (the daemon's EPCM);
-    /// missing parameters come from --size and --order
+    /// missing parameters come from --nodes and --order
     #[arg(long = "model", value_name = "LIST", value_delimiter = ',')]
     pub(crate) models: Vec<Asked>,
     /// Nodes per partition [default: 64]
-    #[arg(long = "size", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
+    #[arg(long = "nodes", alias = "size", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
     pub(crate) sizes: Vec<usize>,
-    /// Events per pattern, at most the size [default: 8; for epcm 80 % of the size]
+    /// Events per pattern, at most the nodes [default: 8; for epcm 80 % of the nodes]
     #[arg(long = "order", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
     pub(crate) orders: Vec<usize>,
     /// Least likelihood at which a file is fetched, above 0.5

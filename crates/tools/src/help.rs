@@ -33,6 +33,56 @@ const VARIABLES: &str = "Environment (man foreread has all):
                         Compilers of cc and c++; 1: explain what was sliced
   XDG_DATA_HOME         Folder of the records [default: ~/.local/share]";
 
+/// Variables, each with what it does and the commands that heed it.
+const HEEDED: [(&str, &str, &[&str]); 7] = [
+    (
+        "FOREREAD_STORE_LIMIT",
+        "Limit of the size of all records [default: 1G]",
+        &[
+            "run", "record", "list", "show", "explain", "report", "forget", "prune",
+        ],
+    ),
+    ("FOREREAD_REDACT", "1: as --redact", &["run", "record"]),
+    ("FOREREAD_CACHE_SIZE", "As --cache [default: 32M]", &["run"]),
+    (
+        "FOREREAD_PRELOAD",
+        "The preload library [default: beside foreread]",
+        &["run", "record", "doctor"],
+    ),
+    (
+        "XDG_DATA_HOME",
+        "Folder of records and models [default: ~/.local/share]",
+        &[
+            "run",
+            "record",
+            "list",
+            "show",
+            "explain",
+            "report",
+            "forget",
+            "prune",
+            "calibrate",
+            "daemon",
+            "predict",
+        ],
+    ),
+    (
+        "XDG_RUNTIME_DIR",
+        "Folder of a user's daemon's control socket",
+        &["daemon", "predict", "top"],
+    ),
+    ("TERM", "dumb: nothing is drawn", &["top"]),
+];
+
+/// The variables that a command heeds.
+fn variables(name: &str) -> Option<String> {
+    let heeded = HEEDED.iter().filter(|(_, _, by)| by.contains(&name));
+    let lines: Vec<String> = heeded
+        .map(|(variable, does, _)| format!("  {variable:<20}  {does}"))
+        .collect();
+    (!lines.is_empty()).then(|| format!("Environment:\n{}", lines.join("\n")))
+}
+
 /// The declarations, with their first page of help.
 pub(crate) fn command() -> Command {
     let command = Args::command();
@@ -50,12 +100,32 @@ pub(crate) fn command() -> Command {
         }
     }
     page += "\nOptions:\n{options}{after-help}";
-    command.help_template(page).after_help(VARIABLES)
+    let command = command.help_template(page).after_help(VARIABLES);
+    command.mut_subcommands(|one| match variables(one.get_name()) {
+        Some(variables) => one.after_long_help(variables),
+        None => one,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_of_a_command_has_the_variables_that_it_heeds() {
+        let mut command = command();
+        for (variable, _, by) in HEEDED {
+            for name in by {
+                let one = command.find_subcommand_mut(name).expect("a command");
+                let page = one.render_long_help().to_string();
+                assert!(page.contains(variable), "{name}: {page}");
+                assert!(
+                    page.lines().all(|line| line.chars().count() <= 80),
+                    "{page}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn each_command_is_in_one_group_and_each_line_fits_a_terminal() {

@@ -3,9 +3,9 @@
 //! Top down: the command line is parsed ([`args`]), one command does its work, and
 //! what it could not do is said in one line that names the file and the value at fault.
 //!
-//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could
-//! not be found or started; everything else ends with 0, or 2 when foreread failed, and
-//! `doctor` with 1 when prefetching cannot work here, `predict` with 1 when nothing is known.
+//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could not
+//! be found or started, and 2 when foreread failed. All others end with 0, 1 when they could not do their work, or 2 when nothing can be
+//! done with the words or files that they were given ([`output::status`]).
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout))]
@@ -35,20 +35,21 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::FromArgMatches;
-use foreread::{end_as, ended};
+use foreread::{end_as, ended_by};
 use foreread_cc::Language;
 
 use args::{Args, Command};
-use output::{named, output};
+use output::{named, output, status, unable};
 
 fn main() -> ExitCode {
     foreread_sys::spawn::keep_children();
     let parsed = help::command().try_get_matches();
-    ended(
+    ended_by(
         match parsed.and_then(|given| Args::from_arg_matches(&given)) {
             Ok(args) => dispatch(args.command).and_then(flushed),
             Err(answer) => answered(&answer),
         },
+        status,
     )
 }
 
@@ -94,8 +95,10 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Cc(given) => Ok(end_as(foreread_cc::cc(Language::C, given.args))),
         Command::Cxx(given) => Ok(end_as(foreread_cc::cc(Language::Cxx, given.args))),
         Command::Slice(given) => foreread_cc::slice(&given.args),
-        Command::Slowdisk(slowdisk) => Ok(foreread_slowdisk::cli::run(slowdisk)?),
+        Command::Slowdisk(slowdisk) => {
+            foreread_slowdisk::cli::run(slowdisk).map_err(|why| unable(why.into()))
+        }
         Command::Completions { shell } => pages::completions(shell),
-        Command::Man { out } => pages::man(out.as_deref()),
+        Command::Man { output } => pages::man(output.as_deref()),
     }
 }

@@ -1,12 +1,18 @@
-//! Standard output of `foreread-tools`.
+//! Standard output of `foreread-tools`, and the exit status of its commands.
 //!
 //! Invariant: whatever a command prints goes through [`output`], so that output that cannot be written ends the command
 //! with an error that names standard output. `println!`, which panics then, is denied in `tools.rs`.
 
+use std::fmt;
 use std::io::{self, StdoutLock, Write, stdout};
 
-use foreread_words::units::WIDTH;
+use foreread::REFUSED;
+use foreread_plan::format::WriteError;
+use foreread_words::units::{WIDTH, cut};
 use rustix::termios::tcgetwinsize;
+
+/// Exit status of a command that could not do its work.
+pub(crate) const FAILED: u8 = 1;
 
 /// Standard output.
 pub(crate) struct Output(StdoutLock<'static>);
@@ -23,6 +29,14 @@ pub(crate) fn width() -> Option<usize> {
     Some(if columns == 0 { WIDTH } else { columns })
 }
 
+/// Text cut to so many columns where standard output is a terminal, and whole where a program reads it.
+pub(crate) fn fitted(text: &str, columns: usize, keep_end: bool) -> String {
+    match width() {
+        Some(_) => cut(text, columns, keep_end),
+        None => text.to_owned(),
+    }
+}
+
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes).map_err(named)
@@ -35,5 +49,41 @@ impl Write for Output {
 
 /// The error, with the name of what could not be written to.
 pub(crate) fn named(why: io::Error) -> io::Error {
-    io::Error::new(why.kind(), format!("standard output: {why}"))
+    io::Error::new(why.kind(), Unable(format!("standard output: {why}")))
+}
+
+/// Why a command could not do its work, though its words and files are all right.
+#[derive(Debug)]
+pub(crate) struct Unable(pub(crate) String);
+
+impl fmt::Display for Unable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unable {}
+
+/// The same failure as one to do the command's work.
+pub(crate) fn unable(error: anyhow::Error) -> anyhow::Error {
+    // Whoever has read enough of the output is no failure.
+    match error.is::<io::Error>() {
+        true => error,
+        false => Unable(format!("{error:#}")).into(),
+    }
+}
+
+/// The exit status of a command that has failed: 1 if it could not do its work, 2 if nothing can be done with its words or files.
+pub(crate) fn status(error: &anyhow::Error) -> u8 {
+    let is_unable = |cause: &(dyn std::error::Error + 'static)| {
+        let io: Option<&io::Error> = cause.downcast_ref();
+        let inner = io.and_then(io::Error::get_ref);
+        cause.is::<Unable>()
+            || cause.is::<WriteError>()
+            || inner.is_some_and(|inner| inner.is::<Unable>())
+    };
+    match error.is::<Unable>() || error.chain().any(is_unable) {
+        true => FAILED,
+        false => REFUSED,
+    }
 }

@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::Args;
-use crate::output::output;
+use crate::output::{Unable, output};
 
 /// A page's further sections, by its name; they come before the version.
 const SECTIONS: [(&str, &str); 4] = [
@@ -42,7 +42,7 @@ pub(crate) fn man(out: Option<&Path>) -> Result<ExitCode> {
         output().write_all(page(command)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    fs::create_dir_all(folder).with_context(|| Unable(folder.display().to_string()))?;
     write_pages(command, folder)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -53,7 +53,7 @@ fn write_pages(command: Command, folder: &Path) -> Result<()> {
         write_pages(subcommand.clone(), folder)?;
     }
     let path = folder.join(Man::new(command.clone()).get_filename());
-    fs::write(&path, page(command)?).with_context(|| path.display().to_string())
+    fs::write(&path, page(command)?).with_context(|| Unable(path.display().to_string()))
 }
 
 /// The page of a command.

@@ -48,6 +48,12 @@ impl User {
         String::from_utf8(output.stderr).unwrap()
     }
 
+    /// Standard error of a command that fails with status 1.
+    fn is_unable(&self, args: &[&str]) -> String {
+        let output = self.foreread(args).assert().code(1).get_output().clone();
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.says(args)).unwrap()
     }
@@ -181,7 +187,7 @@ fn output_that_cannot_be_written_fails_a_command_and_is_named() {
             .output()
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         let is_named = said.starts_with("foreread: standard output: ")
             && said.ends_with("No space left on device\n");
         assert!(is_named, "{words:?}: {said}");
@@ -199,7 +205,7 @@ fn a_daemon_makes_no_folder_for_a_socket_that_is_named() {
         let mut run = user.foreread(&words);
         // A daemon that starts all the same runs until somebody stops it.
         let run = run.timeout(std::time::Duration::from_secs(20));
-        let output = run.assert().code(2).get_output().clone();
+        let output = run.assert().code(1).get_output().clone();
         let said = String::from_utf8(output.stderr).unwrap();
         let named = format!("{}: No such file or directory\n", folder.display());
         assert!(said.ends_with(&named), "{said}");
@@ -570,7 +576,7 @@ fn completions_and_man_pages_cover_every_command() {
         }
     }
     let folder = user.home.path().join("man");
-    user.says(&["man", "--out", folder.to_str().unwrap()]);
+    user.says(&["man", "--output", folder.to_str().unwrap()]);
     assert!(folder.join("foreread.1").exists());
     for command in commands {
         let page = folder.join(format!("foreread-{command}.1"));
@@ -630,6 +636,6 @@ fn a_report_is_one_file_and_none_is_left_where_it_cannot_be_made() {
     assert!(error.contains("no record of cat something"), "{error}");
     assert_eq!(fs::read_to_string(&page).unwrap(), text);
     user.keep(A, &["reader"]);
-    let error = user.fails(&["report", A, "-o", "/dev/full"]);
+    let error = user.is_unable(&["report", A, "-o", "/dev/full"]);
     assert!(error.contains("/dev/full: is no regular file"), "{error}");
 }

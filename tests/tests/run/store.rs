@@ -355,9 +355,15 @@ fn odd_names() {
     }
 }
 
-/// Whether every line of it fits 80 columns.
+/// Whether every line of it fits 80 columns, but for a row that ends with a path: where no terminal is, the path is whole.
 fn assert_narrow(said: &str) {
-    let long = said.lines().find(|line| line.chars().count() > 80);
+    let names = |line: &str| {
+        line.rsplit(' ')
+            .next()
+            .is_some_and(|word| word.starts_with('/'))
+    };
+    let mut long = said.lines().filter(|line| line.chars().count() > 80);
+    let long = long.find(|line| !names(line));
     assert_eq!(long, None, "{said}");
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::families::Family;
 use super::streams::Stream;
 use super::{Analysis, Told};
+use crate::output::fitted;
 
 /// Rows, unless all are asked for.
 const ROWS: usize = 20;
@@ -231,7 +232,7 @@ fn print_family(
     writeln!(
         out,
         "{}",
-        cut(
+        fitted(
             &shown(&format!(
                 "{}, {} of {}: {who}",
                 counted(family.members.len() as u64, "stream", "streams"),
@@ -255,7 +256,7 @@ fn print_family(
             out,
             "{:INDENT$}{}{times}",
             "",
-            cut(&shown(name), room, true)
+            fitted(&shown(name), room, true)
         )?;
     }
     if by_count.len() > listed {

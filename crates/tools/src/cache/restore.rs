@@ -23,7 +23,7 @@ use super::save::nanos;
 use super::saved::{Saved, Wanted, count, without};
 use super::{LeftOut, print};
 use crate::args::cache::Restore;
-use crate::output::output;
+use crate::output::{FAILED, output};
 
 /// Pages of one access, at most: what is planned is taken up bit by bit.
 const TOUCHED: u64 = 1024;
@@ -105,7 +105,7 @@ pub(super) fn restore(args: &Restore) -> Result<ExitCode> {
     }
     let fits_none = account.fitting == 0 && account.files > 0;
     Ok(match fits_none || account.problem.is_some() {
-        true => ExitCode::from(1),
+        true => ExitCode::from(FAILED),
         false => ExitCode::SUCCESS,
     })
 }

@@ -24,7 +24,7 @@ use walkdir::WalkDir;
 use super::mounts::Mounts;
 use super::{LeftOut, print};
 use crate::args::cache::Save;
-use crate::output::output;
+use crate::output::{output, unable};
 
 /// What was saved.
 #[derive(Debug, Default, Serialize)]
@@ -66,7 +66,7 @@ pub(super) fn save(args: &Save) -> Result<ExitCode> {
             None => roots.push(real),
         }
     }
-    let place = destination(&args.file)?;
+    let place = destination(&args.file).map_err(unable)?;
     let meta = Meta {
         identity: Identity {
             exe: String::new(),

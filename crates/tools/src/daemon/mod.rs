@@ -27,21 +27,21 @@ use foreread_daemon::control::wire::{Asked, Said};
 use foreread_daemon::{Status, metrics};
 
 use crate::args::daemon::Daemon;
-use crate::output::output;
+use crate::output::{output, unable};
 
 pub(crate) use predict::predict;
 
 /// Does what is asked of or about the daemon.
 pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
     match args {
-        Daemon::Run(_) => match run::run()? {},
-        Daemon::Start(settings) => run::start(&settings),
-        Daemon::Env(place) => environment::print(&place),
-        Daemon::Stop(place) => stop::stop(&place),
-        Daemon::Status(args) => status::status(&args),
+        Daemon::Run(_) => match run::run().map_err(unable)? {},
+        Daemon::Start(settings) => run::start(&settings).map_err(unable),
+        Daemon::Env(place) => environment::print(&place).map_err(unable),
+        Daemon::Stop(place) => stop::stop(&place).map_err(unable),
+        Daemon::Status(args) => status::status(&args).map_err(unable),
         Daemon::Top(args) => crate::top::top(&args),
         Daemon::Metrics(place) => {
-            let status = status_at(&to_ask(&place))?;
+            let status = status_at(&to_ask(&place)).map_err(unable)?;
             output().write_all(metrics::text(&status).as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::status::percent;
 use super::to_ask;
 use crate::args;
-use crate::output::output;
+use crate::output::{output, width};
 
 /// The exit status where nothing is known of what follows a file; errors have 2.
 const NOTHING: u8 = 1;
@@ -78,7 +78,7 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
     }
     writeln!(out, "AHEAD  LIKELIHOOD  IN MEMORY  FILE")?;
     for file in &files {
-        writeln!(out, "{}", line(file))?;
+        writeln!(out, "{}", line(file, width().is_some()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -105,19 +105,19 @@ fn listed(file: &Following) -> Listed {
     }
 }
 
-fn line(file: &Following) -> String {
+fn line(file: &Following, is_cut: bool) -> String {
     let memory = match in_memory(&file.path) {
         Some((there, all)) if there == all => "all".to_owned(),
         Some((there, all)) => percent(there, all),
         None => "?".to_owned(),
     };
     let name = file.path.display().to_string();
+    let name = match is_cut {
+        true => cut(&shown(&name), WIDTH - COLUMN, true),
+        false => shown(&name).into_owned(),
+    };
     let likelihood = format!("{:.0} %", file.likelihood * 100.0);
-    format!(
-        "{:>5}  {likelihood:>10}  {memory:>9}  {}",
-        file.ahead,
-        cut(&shown(&name), WIDTH - COLUMN, true)
-    )
+    format!("{:>5}  {likelihood:>10}  {memory:>9}  {name}", file.ahead)
 }
 
 /// How many of a file's pages are in memory, and how many there are.
@@ -150,12 +150,14 @@ mod tests {
             likelihood: 0.934,
             ahead: 3,
         };
-        let near = line(&following(&path));
+        let near = line(&following(&path), true);
         if in_memory(&path).is_some() {
             assert!(near.starts_with("    3        93 %        all  "), "{near}");
         }
         let long = folder.path().join("x\n".repeat(200));
-        let line = line(&following(&long));
+        let whole = line(&following(&long), false);
+        assert!(whole.chars().count() > 400 && !whole.contains('\n'));
+        let line = line(&following(&long), true);
         assert!(line.chars().count() <= WIDTH && !line.contains('\n'));
         assert!(line.contains(" ?  "), "{line}");
         assert_eq!(in_memory(folder.path()), None);

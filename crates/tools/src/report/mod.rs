@@ -23,7 +23,7 @@ use foreread_words::shown;
 use foreread_words::units::bytes;
 
 use crate::args::Part;
-use crate::output::output;
+use crate::output::{Unable, output};
 use crate::{args, chosen};
 use charts::Chart;
 use facts::Facts;
@@ -60,7 +60,7 @@ fn put(path: Option<&Path>, text: &str) -> Result<ExitCode> {
     match path.filter(|path| *path != Path::new("-")) {
         None => output().write_all(text.as_bytes())?,
         Some(path) => {
-            replace::file(path, text).with_context(|| path.display().to_string())?;
+            replace::file(path, text).with_context(|| Unable(path.display().to_string()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

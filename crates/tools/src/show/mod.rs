@@ -18,14 +18,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, Rank, Summary, ThreadId};
-use foreread_words::units::{WIDTH, ago, bytes, cut, duration, folded, wrapped};
+use foreread_words::units::{WIDTH, ago, bytes, duration, folded, wrapped};
 use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::analyze::Row;
 use crate::list::short_command_line;
-use crate::output::output;
+use crate::output::{fitted, output};
 use crate::{args, chosen};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
@@ -370,7 +370,7 @@ fn print_files(
             digest.order + 1,
             bytes(digest.bytes),
             digest.reads,
-            cut(&path_of(reader, *id), PATH_WIDTH, true)
+            fitted(&path_of(reader, *id), PATH_WIDTH, true)
         )?;
     }
     if files.len() > shown {
@@ -384,7 +384,7 @@ fn print_files(
 }
 
 fn print_picture(out: &mut impl Write, path: &str, picture: &Picture) -> Result<()> {
-    writeln!(out, "\n{}", cut(path, 80, true))?;
+    writeln!(out, "\n{}", fitted(path, WIDTH, true))?;
     for (row, line) in picture.lines().iter().enumerate() {
         let label = if row == 0 { "start of file" } else { "" };
         writeln!(out, "{label:>13} |{line}")?;

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::path_of;
 use super::sentence::sentence;
+use crate::output::width;
 
 /// Threads that read a file, followed at once; with what each may hold, at most 120 MiB.
 const STREAMS: usize = 8192;
@@ -196,16 +197,17 @@ impl Found {
         }
     }
 
-    /// The lines of the table, of at most 80 columns.
-    fn lines(&self, all: bool) -> Vec<String> {
+    /// The lines of the table, of at most 80 columns, but for a path that is not to be cut.
+    fn lines(&self, all: bool, is_cut: bool) -> Vec<String> {
         let who = self
             .thread
             .map_or_else(|| "-".to_owned(), |thread| thread.to_string());
         let head = format!("{:>9} {:>8} {who:>8}  ", bytes(self.bytes), self.reads);
-        let mut lines = vec![format!(
-            "{head}{}",
-            cut(&self.path, WIDTH - head.len(), true)
-        )];
+        let path = match is_cut {
+            true => cut(&self.path, WIDTH - head.len(), true),
+            false => self.path.clone(),
+        };
+        let mut lines = vec![head + &path];
         let mut indented = |text: &str, indent: usize| {
             let folded = folded(text, WIDTH - indent);
             lines.extend(folded.iter().map(|line| format!("{:indent$}{line}", "")));
@@ -252,6 +254,7 @@ pub(super) fn print(
     if found.is_empty() {
         return Ok(());
     }
+    let is_cut = width().is_some();
     writeln!(
         out,
         "\n{:>9} {:>8} {:>8}  FILE AND SIGNATURES",
@@ -264,7 +267,7 @@ pub(super) fn print(
     let shown = if all { patterned.len() } else { SHOWN };
     let rest = if all { others.len() } else { 0 };
     for one in patterned.iter().take(shown).chain(others.iter().take(rest)) {
-        for line in one.lines(all) {
+        for line in one.lines(all, is_cut) {
             writeln!(out, "{line}")?;
         }
     }
@@ -316,7 +319,7 @@ mod tests {
     fn a_stream_is_shown_by_its_pattern_and_its_largest_signatures() {
         let reads = (0..100).map(|n| (n * 8192, 4096));
         assert_eq!(
-            found(reads, "/data/matrix").lines(false),
+            found(reads, "/data/matrix").lines(false, true),
             [
                 "  400 KiB      100        8  /data/matrix",
                 "    {READ, <Non-contiguous, fixed strided>, <single occurrence>, <fixed size,",
@@ -372,7 +375,7 @@ mod tests {
         });
         let one = found(runs, &"long/".repeat(60));
         for all in [false, true] {
-            let lines = one.lines(all);
+            let lines = one.lines(all, true);
             assert!(
                 lines.iter().all(|line| line.chars().count() <= WIDTH),
                 "{lines:#?}"
@@ -380,9 +383,9 @@ mod tests {
             let last = lines.last().unwrap();
             assert!(last.contains("single reads, others not kept"), "{last}");
         }
-        assert!(one.lines(false).len() < 15);
+        assert!(one.lines(false, true).len() < 15);
         let count = |all| {
-            one.lines(all)
+            one.lines(all, true)
                 .iter()
                 .filter(|line| line.contains("{READ, "))
                 .count()
