@@ -247,7 +247,12 @@ impl Mind {
         let (mut key, mut made) = (key.clone(), 0);
         for one in &self.list {
             let likelihood = one.likelihood;
-            if let Some(program) = self.symbols.program(one.symbol) {
+            // What the system's start brings is its own account.
+            if let Some(program) = self
+                .symbols
+                .program(one.symbol)
+                .filter(|_| *key.0 != *SYSTEM)
+            {
                 enter_made(&mut self.accounts, &key, std::mem::take(&mut made));
                 key.0 = name_of(program);
             }
