@@ -1,7 +1,7 @@
 //! Names the commit that this program is built from, for `foreread --version`. Sources without their own git repository, those of a
 //! tarball or of a package, have a plain version.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
@@ -18,7 +18,7 @@ fn commit() -> Option<String> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = git(&["rev-parse", "--show-toplevel"])?;
     // Sources may lie in somebody else's repository, whose commits say nothing of them.
-    if top.canonicalize().ok()? != PathBuf::from(root) {
+    if top.canonicalize().ok()? != Path::new(&root) {
         return None;
     }
     for file in ["HEAD", "logs/HEAD"] {

@@ -6,8 +6,11 @@ use std::process::Output;
 
 use assert_cmd::Command;
 
+/// Words of a command line, and the status that it has with them.
+type Case = (&'static [&'static str], i32);
+
 /// Each command with the status that it has without arguments, and with a file or record that is not there, where it takes one.
-const COMMANDS: &[(&[&str], i32, Option<(&[&str], i32)>)] = &[
+const COMMANDS: &[(&[&str], i32, Option<Case>)] = &[
     (&["run"], 2, Some((&["/no/such/program"], 127))),
     (&["record"], 2, Some((&["/no/such/program"], 127))),
     (&["list"], 0, None),
