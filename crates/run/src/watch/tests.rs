@@ -505,7 +505,7 @@ fn of_a_file_that_was_found_mapped_it_is_said_that_what_was_touched_last_is_not_
     let begins = What::Begin {
         parent: 1,
         stdio: true,
-        program: PathBuf::from(exe.clone()).into(),
+        program: exe.clone().into(),
     };
     watch.take(event(std::process::id(), begins), &mut doubted);
     watch.sample(0, &mut doubted);
