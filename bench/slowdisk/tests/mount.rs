@@ -151,8 +151,9 @@ fn cold(path: &Path, advice: Advice) -> File {
     file
 }
 
-/// The median time of cold 4 KiB reads all over a file of `len` bytes: others on the machine delay some.
-fn random_read(file: &File, len: u64, reads: usize) -> Duration {
+/// The median time of cold 4 KiB reads all over a file of `len` bytes, and the median of the fastest tenth: others on the machine
+/// may delay many reads, and hasten none.
+fn random_read(file: &File, len: u64, reads: usize) -> (Duration, Duration) {
     let mut page = [0; 4096];
     let mut times = Vec::new();
     // Without a pattern: a steady stride could fall in step with the platter.
@@ -167,7 +168,7 @@ fn random_read(file: &File, len: u64, reads: usize) -> Duration {
         times.push(start.elapsed());
     }
     times.sort_unstable();
-    times[reads / 2]
+    (times[reads / 2], times[reads / 20])
 }
 
 fn served(mounted: &Mounted) -> Counters {
@@ -201,16 +202,20 @@ fn cold_reads_of_a_disk_take_rotation_and_short_seeks_and_sequential_ones_the_tr
     let len = 128 << 20;
     fill(&path, len);
     mounted.forget().unwrap();
-    let median = random_read(&cold(&path, Advice::Random), len as u64, 200);
-    let expected = Duration::from_micros(4_400)..Duration::from_micros(7_500);
-    assert!(expected.contains(&median), "{median:?} a random read");
+    let (median, fast) = random_read(&cold(&path, Advice::Random), len as u64, 200);
+    assert!(median > Duration::from_micros(4_400), "{median:?}");
+    assert!(fast < Duration::from_micros(7_500), "{fast:?}");
 
     mounted.forget().unwrap();
     let mut file = cold(&path, Advice::Normal);
     let start = Instant::now();
     std::io::copy(&mut file, &mut std::io::sink()).unwrap();
-    let mb_s = len as f64 / 1e6 / start.elapsed().as_secs_f64();
-    assert!((70.0..112.0).contains(&mb_s), "{mb_s} MB/s in order");
+    let took = start.elapsed();
+    let mb_s = len as f64 / 1e6 / took.as_secs_f64();
+    assert!(mb_s < 112.0, "{mb_s} MB/s in order");
+    // Of the pages in order all but a few need no seek.
+    let page = took / (len / 4096) as u32;
+    assert!(page < median / 10, "{page:?} a page, {median:?} alone");
 }
 
 #[test]
@@ -220,9 +225,9 @@ fn a_read_of_a_network_volume_takes_its_latency() {
     let path = bench.dir().join("file");
     let len = 64 << 20;
     fill(&path, len);
-    let median = random_read(&cold(&path, Advice::Random), len as u64, 400);
-    let expected = Duration::from_micros(630)..Duration::from_micros(1_000);
-    assert!(expected.contains(&median), "{median:?}");
+    let (median, fast) = random_read(&cold(&path, Advice::Random), len as u64, 400);
+    assert!(median > Duration::from_micros(630), "{median:?}");
+    assert!(fast < Duration::from_micros(1_000), "{fast:?}");
 }
 
 #[test]
