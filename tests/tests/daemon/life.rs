@@ -308,18 +308,19 @@ fn top_is_shown_in_a_terminal_and_quits() {
     let typescript = place.lab.path("typescript");
     let typescript = typescript.display();
     // By a key, and by a signal from elsewhere.
-    let signal = |name: &str| {
+    let signal = |name: &str, start: &str| {
         let (program, socket) = (foreread(), place.socket());
         let (program, socket) = (program.display(), socket.display());
-        format!("pkill -{name} -f '^{program} top --socket {socket}'")
+        format!("pkill -{name} -f '{start}{program} top --socket {socket}'")
     };
+    // The terminal's server stops with the program.
     let stopped = format!(
         "printf '\\032'; sleep 2; {}; sleep 1; printf q",
-        signal("CONT")
+        signal("CONT", "")
     );
     for (keys, beside) in [
         ("printf q", "true"),
-        ("sleep 10", &*signal("TERM")),
+        ("sleep 10", &*signal("TERM", "^")),
         (&stopped, "true"),
     ] {
         let script = format!(

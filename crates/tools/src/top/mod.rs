@@ -24,6 +24,7 @@ use foreread_daemon::control::AskError;
 use foreread_sys::process::End;
 use foreread_sys::signals::{Signals, stop_self};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde::Serialize;
 
@@ -97,12 +98,17 @@ pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     loop {
         let mut terminal = ratatui::try_init()?;
         let shown = show(&mut terminal, &mut view, &told, &ends);
+        if let Ok(Leave::Killed(signal)) = shown
+            && signal == Signal::HUP.as_raw()
+        {
+            // There is no terminal to restore, nor to say so on.
+            return Ok(end_as(End::Killed(signal)));
+        }
         let restored = ratatui::try_restore();
         // It shows the cursor again.
         drop(terminal);
         match shown? {
             Leave::Stop => stop_self()?,
-            // After a hangup there is no terminal to restore.
             Leave::Killed(signal) => return Ok(end_as(End::Killed(signal))),
             Leave::Quit => return Ok(restored.map(|()| ExitCode::SUCCESS)?),
         }
@@ -151,14 +157,29 @@ fn show(
             None => {}
         }
         told.try_iter().for_each(|now| view.take(now));
-        terminal.draw(|frame| view.draw(frame, SystemTime::now()))?;
-        if event::poll(KEYS)?
+        let drawn = terminal.draw(|frame| view.draw(frame, SystemTime::now()));
+        let drawn = drawn.map(|_| ());
+        if !await_key() {
+            return Ok(Leave::Killed(Signal::HUP.as_raw()));
+        }
+        drawn?;
+        if event::poll(Duration::ZERO)?
             && let Event::Key(key) = event::read()?
             && let Some(leave) = leaves(key)
         {
             return Ok(leave);
         }
     }
+}
+
+/// Waits for a key, for a while; false where the terminal is gone. Of such a one crossterm reads without end.
+fn await_key() -> bool {
+    let input = std::io::stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let wait = Timespec::try_from(KEYS).ok();
+    // A signal ends the wait.
+    let _ = poll(&mut fds, wait.as_ref());
+    !fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 fn leaves(key: KeyEvent) -> Option<Leave> {
