@@ -22,6 +22,7 @@ mod models;
 mod nearest;
 mod rank;
 mod redact;
+mod settings;
 mod upkeep;
 
 use std::cmp::Reverse;
@@ -35,13 +36,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use foreread_plan::format::{Handle, Outline, Place, ReadError, Reader};
 use foreread_plan::{Identity, PAGE, Rank};
 use foreread_sys::{cache, file, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use facts::{Facts, Index};
+use settings::{data_home, limit_from};
 
 pub use accounts::StoredRun;
 pub use identity::identity_of;
@@ -584,20 +586,6 @@ fn id_of(path: &Path) -> Option<String> {
         && id.len() == ID_DIGITS
         && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     named.then(|| id.to_owned())
-}
-
-/// The folder for a user's data, by the XDG base directory specification.
-fn data_home() -> Result<PathBuf> {
-    foreread_profiles::data_home()
-        .ok_or_else(|| anyhow!("no place for records: neither XDG_DATA_HOME nor HOME is set"))
-}
-
-fn limit_from(variable: Option<&str>) -> Result<u64> {
-    match variable {
-        None | Some("") => Ok(STORE_LIMIT),
-        Some(text) => foreread_words::units::parse_size(text)
-            .map_err(|why| anyhow!("{LIMIT_VARIABLE}: {why}")),
-    }
 }
 
 #[cfg(test)]

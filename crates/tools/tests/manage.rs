@@ -458,14 +458,14 @@ fn prune_keeps_to_the_size_asked_for() {
 }
 
 #[test]
-fn the_store_keeps_within_its_limit_by_itself() {
+fn who_lists_a_store_above_its_limit_deletes_nothing() {
     let user = User::new();
     let path = user.keep(A, &["reader"]);
     user.foreread(&["list"])
         .env("FOREREAD_STORE_LIMIT", "100")
         .assert()
         .success();
-    assert!(!path.exists());
+    assert!(path.exists());
     let output = user
         .foreread(&["list"])
         .env("FOREREAD_STORE_LIMIT", "plenty")

@@ -1,0 +1,74 @@
+//! What is run, and how: the command line of `foreread run` and `foreread record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use foreread_plan::{PathMap, Rank};
+use foreread_sys::own;
+
+use crate::observer::Choice;
+use crate::record::part::Limits;
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct RunArgs {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// Add nothing to standard error.
+    pub quiet: bool,
+    /// Add the whole account to standard error instead of one line.
+    pub explain: bool,
+    /// Write the account to this file as JSON.
+    pub json: Option<PathBuf>,
+    /// Use what is known.
+    pub prefetch: bool,
+    /// Who is to observe it.
+    pub observer: Choice,
+    /// Keep what is learnt.
+    pub record: bool,
+    /// Keep it in this file, not in the store.
+    pub output: Option<PathBuf>,
+    /// Keep hashes of the command's words in place of the words.
+    pub redact: bool,
+    /// Bytes of a rank's part of the collective cache, if not the usual.
+    pub cache: Option<u64>,
+    /// Where files of a record that is followed lie now.
+    pub map: PathMap,
+    /// What a record may have at most.
+    pub limits: Limits,
+}
+
+impl RunArgs {
+    /// The same for one of several ranks of a parallel program, which are given the same words: files of the user's own get
+    /// the rank at the end of their names.
+    pub(super) fn of_this_rank(&self) -> Self {
+        let several = foreread_store::rank().filter(|rank| rank.of > 1);
+        let named = |path: &Option<PathBuf>| {
+            let mut path = path.clone()?.into_os_string();
+            if let Some(Rank { rank, .. }) = several {
+                path.push(format!(".{rank}"));
+            }
+            Some(PathBuf::from(path))
+        };
+        Self {
+            json: named(&self.json),
+            output: named(&self.output),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the program may take this process's place, with nobody left to print the account or to write it to a file of the
+    /// user's own, and the program not a child that the kernel's observer would see.
+    pub(super) fn may_make_way(&self) -> bool {
+        let has_files = self.json.is_some() || self.output.is_some();
+        !has_files && !self.explain && self.observer != Choice::Ebpf
+    }
+
+    /// The program has been started: lets go of what it shares with this process, unless files of the user's own are
+    /// named, which may be relative to that or one of the descriptors.
+    pub(super) fn let_go(&self) {
+        if self.json.is_none() && self.output.is_none() {
+            own::let_go();
+        }
+    }
+}

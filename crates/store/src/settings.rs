@@ -1,0 +1,22 @@
+//! What the environment says of the store: where it is, and how large it may be.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+
+use crate::{LIMIT_VARIABLE, STORE_LIMIT};
+
+/// The folder for a user's data, by the XDG base directory specification.
+pub(super) fn data_home() -> Result<PathBuf> {
+    foreread_profiles::data_home()
+        .ok_or_else(|| anyhow!("no place for records: neither XDG_DATA_HOME nor HOME is set"))
+}
+
+/// The limit of all records in bytes, by what [`LIMIT_VARIABLE`] says.
+pub(super) fn limit_from(variable: Option<&str>) -> Result<u64> {
+    match variable {
+        None | Some("") => Ok(STORE_LIMIT),
+        Some(text) => foreread_words::units::parse_size(text)
+            .map_err(|why| anyhow!("{LIMIT_VARIABLE}: {why}")),
+    }
+}
