@@ -89,10 +89,7 @@ fn it_starts_is_asked_and_stops_and_starts_again() {
             place.status()["events"].as_u64() > Some(0)
         });
         let shown = place.said(&["daemon", "status"]);
-        assert!(
-            shown.lines().all(|line| line.chars().count() <= 80),
-            "{shown}"
-        );
+        assert!(shown.contains("fanotify"), "{shown}");
         let metrics = place.said(&["daemon", "metrics"]);
         assert!(
             metrics.contains("# TYPE foreread_events_total counter"),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use foreread_tests::{Lab, Need, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 
 use foreread_tests::suite::{QUICK, Test};
 
@@ -108,7 +108,12 @@ impl<'a> Disk<'a> {
 
     fn mount(&self) {
         self.unmount();
-        self.call("mount", &["-o", "loop", "image", "mnt"]);
+        // Another may take the loop device that was free a moment ago.
+        eventually("a mount", || {
+            let mut mount = self.0.command("mount");
+            let output = mount.args(["-o", "loop", "image", "mnt"]).output();
+            output.is_ok_and(|output| output.status.success())
+        });
     }
 
     fn unmount(&self) {

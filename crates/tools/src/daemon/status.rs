@@ -50,15 +50,20 @@ pub(crate) fn text(status: &Status, now: SystemTime, width: Option<usize>) -> St
             name = "";
         }
     }
-    if !status.programs.is_empty() {
-        out += &format!("\n{}\n", line(&HEADS.map(str::to_owned), width));
-    }
-    for program in status.programs.iter().take(LISTED) {
-        let mut cells = row(program);
-        if width.is_none() {
+    let mut rows: Vec<_> = status.programs.iter().take(LISTED).map(row).collect();
+    let mut room = WIDTHS[0].min(width.unwrap_or(usize::MAX).max(1));
+    if width.is_none() {
+        for (cells, program) in rows.iter_mut().zip(&status.programs) {
             cells[0] = shown(&program.name).into_owned();
+            room = room.max(cells[0].chars().count());
         }
-        out += &format!("{}\n", line(&cells, width));
+    }
+    if !rows.is_empty() {
+        let heads = HEADS.map(str::to_owned);
+        out += &format!("\n{}\n", line(&heads, room, width));
+    }
+    for cells in rows {
+        out += &format!("{}\n", line(&cells, room, width));
     }
     let more = status.programs.len().saturating_sub(LISTED);
     if more > 0 {
@@ -88,14 +93,10 @@ pub(crate) fn columns(width: Option<usize>) -> usize {
     (1..=WIDTHS.len()).rev().find(fits).unwrap_or(1)
 }
 
-/// A row of the table of programs.
-fn line(cells: &[String; 8], width: Option<usize>) -> String {
+/// A row of the table of programs, whose names have this room.
+fn line(cells: &[String; 8], room: usize, width: Option<usize>) -> String {
     let [first, others @ ..] = cells;
-    let room = WIDTHS[0].min(width.unwrap_or(usize::MAX).max(1));
-    let first = match width {
-        None => Cow::Borrowed(&**first),
-        Some(_) => cut(first, room, false).into(),
-    };
+    let first = cut(first, room, false);
     let mut line = format!("{first:room$}");
     let others = others.iter().zip(&WIDTHS[1..]);
     for (cell, width) in others.take(columns(width) - 1) {
@@ -351,6 +352,9 @@ pub(crate) mod tests {
         }
         let whole = text(&full(), now(), None);
         assert!(whole.contains("a program with a?very long name"), "{whole}");
+        let table = whole.lines().skip_while(|line| !line.starts_with("PROGRAM"));
+        let ends: Vec<_> = table.map(|line| line.chars().count()).collect();
+        assert!(ends.windows(2).all(|two| two[0] == two[1]), "{whole}");
         let mut many = full();
         many.programs = vec![many.programs[1].clone(); LISTED + 5];
         assert!(text(&many, now(), Some(80)).contains("and 5 more programs"));
