@@ -85,8 +85,8 @@ impl Fanotify {
         Ok(())
     }
 
-    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing. Returns why one of
-    /// them cannot be watched, if that is so of all.
+    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing. Returns why none of them can be
+    /// watched, if that is so: that this process may not, if that is why of any.
     fn look_for_mounts(&mut self) -> io::Result<Option<io::Error>> {
         self.checked = Instant::now();
         let (mut found, sum) = mounts::by_device()?;
@@ -96,11 +96,13 @@ impl Fanotify {
         self.mounts = sum;
         self.eyes.directories.forget();
         found.retain(|mount| self.kinds.has(&mount.fs_type));
-        let (mut marked, mut failed) = (false, None);
+        let (mut marked, mut failed) = (false, None::<io::Error>);
+        let denied = |why: &io::Error| why.kind() == io::ErrorKind::PermissionDenied;
         for mount in &found {
             // Of one that cannot be watched (it is gone again, it has no such events) nothing is seen.
             match self.mark(mount) {
                 Ok(()) => marked = true,
+                Err(why) if failed.as_ref().is_some_and(denied) => drop(why),
                 Err(why) => failed = Some(why),
             }
         }

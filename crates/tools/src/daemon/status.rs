@@ -352,7 +352,9 @@ pub(crate) mod tests {
         }
         let whole = text(&full(), now(), None);
         assert!(whole.contains("a program with a?very long name"), "{whole}");
-        let table = whole.lines().skip_while(|line| !line.starts_with("PROGRAM"));
+        let table = whole
+            .lines()
+            .skip_while(|line| !line.starts_with("PROGRAM"));
         let ends: Vec<_> = table.map(|line| line.chars().count()).collect();
         assert!(ends.windows(2).all(|two| two[0] == two[1]), "{whole}");
         let mut many = full();
