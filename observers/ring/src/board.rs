@@ -25,7 +25,8 @@ use crate::layout::{AREA_SIZE, BOARD_WORDS, Header, MAGIC, VERSION};
 #[derive(Debug)]
 pub struct Board {
     pub(crate) area: Arc<Area>,
-    pub(crate) memfd: Arc<OwnedFd>,
+    /// Held open: under its name in /proc the area is found.
+    pub(crate) _memfd: Arc<OwnedFd>,
 }
 
 impl Board {
@@ -50,7 +51,6 @@ impl Board {
     }
 
     fn header(&self) -> &Header {
-        let _ = &self.memfd;
         &self.area.get().shared.header
     }
 }

@@ -128,7 +128,7 @@ impl Ring {
     pub fn board(&self) -> crate::Board {
         crate::Board {
             area: Arc::clone(&self.area),
-            memfd: Arc::clone(&self.memfd),
+            _memfd: Arc::clone(&self.memfd),
         }
     }
 

@@ -20,7 +20,9 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::clock::Calibration;
 use crate::event::{What, encode, kind};
 use crate::lanes::Lanes;
-use crate::layout::{Clock, Cursors, Header, Line, RINGS, Shared, Slots, Wanted, Whole};
+use crate::layout::{
+    BoardWords, Clock, Cursors, Header, Line, RINGS, Shared, Slots, Wanted, Whole,
+};
 use crate::passage::Passage;
 use crate::raw_event::RawEvent;
 use crate::writer::{Full, Writer, owner};
@@ -54,6 +56,12 @@ fn area() -> Arc<Whole> {
         evicted: AtomicU32::new(0),
         apart: AtomicU32::new(0),
         filtered: AtomicU32::new(0),
+        board: Line(BoardWords {
+            asked: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            writes: AtomicU32::new(0),
+            words: std::array::from_fn(zero),
+        }),
     };
     let cursors = |_| Cursors {
         head: cursor(),
