@@ -118,8 +118,9 @@ test-rust: build
 	$(CARGO) test --release --no-fail-fast
 
 # The whole-program tests that are not in the quick ring, and the C programs linked in other ways.
+# Of the packages that test-rust builds: of fewer, some would have other features, and be compiled anew.
 test-programs: build
-	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast -p foreread-tests -p foreread-capi --test programs
+	FOREREAD_RING=rest $(CARGO) test --release --no-fail-fast --test programs
 
 # What threads and processes share, in every order. The models are crates of their own (tests/models), with loom's atomics and locks.
 test-loom:
