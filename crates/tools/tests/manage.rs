@@ -168,7 +168,6 @@ fn output_that_cannot_be_written_fails_a_command_and_is_named() {
         &["analyze", "--json", trace],
         &["sim", trace],
         &["sim", "--json", trace],
-        &["predict", trace],
         &["predict", "--json", trace],
         &["man"],
         &["completions", "bash"],

@@ -212,6 +212,11 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
         "{said}"
     );
     assert!(said.contains(" all  "), "they were just read: {said}");
+    let full = fs::File::options().write(true).open("/dev/full");
+    let mut unwritable = place.command(&["predict", &first]);
+    let output = unwritable.stdout(full.expect("/dev/full")).output();
+    let why = text(&output.expect("foreread").stderr);
+    assert!(why.starts_with("foreread: standard output: "), "{why}");
     let _again = place.running();
     assert!(follows(&ask()), "by the next daemon");
 }

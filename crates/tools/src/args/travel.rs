@@ -67,7 +67,7 @@ pub(crate) struct Import {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Merge records of several runs of a command, or of the commands of a job
+/// Merge records of several runs of a command, or of a job's commands
 ///
 /// Of runs of one command the merged record has what most of them read, in their order. Of different commands it has what each reads, one
 /// after the other: the record of the job that starts them.
