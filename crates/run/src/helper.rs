@@ -9,7 +9,8 @@
 //! the program was started, that it has ended.
 //!
 //! A service that reports to its manager has to be the process that the manager started: it takes the front's place, and the
-//! helper, which is nobody's child then, finds out itself when the service ends.
+//! helper, which is nobody's child then, finds out itself when the service ends. It does not stay for that once the service has
+//! started ([`start_up`](crate::start_up)).
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 use foreread_sys::helper::{self, Helper};
 use foreread_sys::process::End;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::child::{Ended, Incoming};
@@ -80,6 +81,17 @@ impl Finished {
             signal,
             device_bytes: ended.io.map(|io| io.read_bytes),
             cpu_ns: Some(ended.cpu.as_nanos() as u64),
+            wall_ns: wall.as_nanos() as u64,
+        }
+    }
+
+    /// Of a program that goes on, and of which this is known so far.
+    pub(super) fn not_yet(wall: Duration, device_bytes: Option<u64>, cpu_ns: Option<u64>) -> Self {
+        Self {
+            code: None,
+            signal: None,
+            device_bytes,
+            cpu_ns,
             wall_ns: wall.as_nanos() as u64,
         }
     }
@@ -150,13 +162,7 @@ impl Beside {
     fn wait(&self, timeout: Option<Duration>) -> Option<Finished> {
         let mut fds = [PollFd::new(&self.end, PollFlags::IN)];
         await_any(&mut fds, timeout);
-        (!fds[0].revents().is_empty()).then(|| Finished {
-            code: None,
-            signal: None,
-            device_bytes: None,
-            cpu_ns: None,
-            wall_ns: self.since.elapsed().as_nanos() as u64,
-        })
+        (!fds[0].revents().is_empty()).then(|| Finished::not_yet(self.since.elapsed(), None, None))
     }
 }
 
@@ -205,6 +211,12 @@ impl Link {
                 None => self.receive(None)?,
             }
         }
+    }
+
+    /// Whether this process may end before the program: it is no child of the program, which would hear of that.
+    pub(super) fn is_apart(&self) -> bool {
+        let parent = getppid().map(|parent| parent.as_raw_nonzero().get().unsigned_abs());
+        self.beside.is_some() && parent != Some(self.pid)
     }
 
     /// Waits for the program's end, at most for `timeout`. Where the front is gone this process ends.

@@ -27,6 +27,7 @@ mod record;
 mod recording;
 mod report;
 mod served;
+mod start_up;
 mod summary;
 mod supervisor;
 mod timeline;
@@ -62,6 +63,7 @@ use observer::{Observing, Seat, mpi_library};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
+use start_up::StartUp;
 use summary::Account;
 use supervisor::{Kept, Sinks, Supervisor};
 use watch::Watch;
@@ -464,6 +466,7 @@ fn help(
         started: began.instant,
         looked_away: false,
         board,
+        start_up: link.is_apart().then(|| StartUp::of(started.pid)),
     };
     let finished = supervisor.supervise(link);
     account.ended(&finished);

@@ -24,6 +24,7 @@ use super::pace::{Care, Pace};
 use super::record::Recorder;
 use super::record::part::Limits;
 use super::served::{LeftAlone, Served};
+use super::start_up::StartUp;
 use super::summary::Account;
 use super::timeline::{Timeline, Went};
 use super::unseen::Explained;
@@ -210,15 +211,20 @@ pub(super) struct Supervisor {
     pub(super) looked_away: bool,
     /// Where whoever looks at the run is answered.
     pub(super) board: Option<Board>,
+    /// The start-up of a service, to whose end it is watched.
+    pub(super) start_up: Option<StartUp>,
 }
 
 impl Supervisor {
-    /// Watch the program to its end.
+    /// Watch the program to its end, or to that of its start-up.
     pub(super) fn supervise(&mut self, link: &mut Link) -> Finished {
         let mut is_behind = false;
         loop {
             let observing = self.observing();
             self.answer(observing);
+            if !observing && let Some(start_up) = &self.start_up {
+                return start_up.finished(self.started.elapsed());
+            }
             let pause = if is_behind {
                 Duration::ZERO
             } else {
@@ -228,13 +234,21 @@ impl Supervisor {
             if let Some(finished) = self.wait(link, timeout) {
                 return finished;
             }
-            self.sinks.sample(self.started.elapsed());
+            let age = self.started.elapsed();
+            self.sinks.sample(age);
             if !observing {
                 continue;
             }
             let mut budget = Budget::new(LOOK.0, LOOK.1);
             let seen = self.look(&mut budget).events;
             is_behind = budget.is_spent();
+            if let Some(start_up) = &mut self.start_up
+                && start_up.looked(seen, age)
+            {
+                // What it reads from now on nobody sees.
+                self.sinks.look_away();
+                return start_up.finished(start_up.took());
+            }
             let care = self.care();
             self.pace.looked(seen, care);
         }

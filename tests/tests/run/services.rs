@@ -33,6 +33,12 @@ pub const TESTS: &[Test] = &[
         killed,
     ),
     (
+        "a_service_is_observed_to_the_end_of_its_start_up",
+        QUICK,
+        &[Need::Command("python3")],
+        start_up,
+    ),
+    (
         "a_socket_of_systemd_s_is_handed_to_the_program",
         ALL,
         &[
@@ -131,8 +137,9 @@ fn ready() {
     }
 }
 
-/// A manager of a service: starts it, waits for it to be ready, and sends the process that it has started these signals.
-const SENDER: &str = "import os, signal, socket, sys
+/// A manager of a service: starts it, waits for it to be ready, and sends the process that it has started these signals, or waits for the
+/// file `goes-on`.
+const SENDER: &str = "import os, signal, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 listener.bind('notify')
 pid = os.fork()
@@ -142,6 +149,10 @@ if pid == 0:
     os.execv(sys.argv[2], sys.argv[2:])
 print(listener.recv(100).decode())
 for name in sys.argv[1].split(','):
+    if name == 'WAIT':
+        while not os.path.exists('goes-on'):
+            time.sleep(0.01)
+        continue
     os.kill(pid, getattr(signal, name))
     if name == 'SIGHUP':
         print(listener.recv(100).decode())
@@ -165,7 +176,11 @@ try:
 except ChildProcessError:
     pass
 assert os.environ['WATCHDOG_PID'] == str(os.getpid())
-signal.signal(signal.SIGHUP, lambda *_: say(b'RELOADING=1'))
+def reload(*_):
+    if os.path.exists('later'):
+        open('later', 'rb').read()
+    say(b'RELOADING=1')
+signal.signal(signal.SIGHUP, reload)
 signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
 say(b'READY=1')
 while True:
@@ -184,6 +199,30 @@ fn served(lab: &Lab, signals: &str) -> String {
     let is_new = || changed(&runs).is_some_and(|now| Some(now) != before);
     eventually("foreread has kept the account", is_new);
     text(&output.stdout)
+}
+
+/// Starts the service, leaves it to itself until foreread is done, and has it read another file then. These files are cold at first.
+fn served_later(lab: &Lab, cold: &[&str]) {
+    lab.cold(cold);
+    let _ = std::fs::remove_file(lab.path("goes-on"));
+    let runs = lab.records_folder().with_file_name("runs");
+    let before = changed(&runs);
+    let mut command = lab.command("python3");
+    command.args(["sender.py", "WAIT,SIGHUP,SIGTERM"]);
+    command.arg(foreread());
+    command.args(["run", "--", "python3", "server.py"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let manager = start(&mut command);
+    let is_new = || changed(&runs).is_some_and(|now| Some(now) != before);
+    eventually("foreread has kept the account", is_new);
+    check!(lab.cached("later") == 0);
+    lab.write("goes-on", "");
+    let output = finish(manager);
+    assert_eq!(
+        text(&output.stdout),
+        "READY=1\nRELOADING=1\n7\n",
+        "{output:?}"
+    );
 }
 
 /// When the last account was kept.
@@ -224,6 +263,18 @@ fn killed() {
     for _ in 0..2 {
         assert_eq!(served(&lab, "SIGKILL"), "READY=1\n-9\n");
     }
+    check!(useful(&lab) >= 1000 * 4096, "{}", useful(&lab));
+}
+
+fn start_up() {
+    let lab = service();
+    lab.data("later", 1);
+    // A start from memory says nothing of how long a cold one waits.
+    served_later(&lab, &["later"]);
+    let listed = text(&lab.foreread(&["export", "--last", "--to", "csv"]).stdout);
+    assert!(listed.contains("/data,"), "{listed}");
+    assert!(!listed.contains("/later,"), "{listed}");
+    served_later(&lab, &["data", "later"]);
     check!(useful(&lab) >= 1000 * 4096, "{}", useful(&lab));
 }
 
