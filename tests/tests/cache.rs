@@ -9,7 +9,7 @@ use std::time::Duration;
 use foreread_plan::PAGE;
 use foreread_tests::silent::{self, Silent};
 use foreread_tests::suite::{ALL, QUICK, Suite, Test};
-use foreread_tests::{AutomountPoint, Lab, Need, check, text};
+use foreread_tests::{AutomountPoint, Lab, MemoryGroup, Need, check, eventually, text};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
@@ -44,6 +44,12 @@ const TESTS: &[Test] = &[
         QUICK,
         &[Need::Nobody],
         not_mine,
+    ),
+    (
+        "what_the_programs_of_a_control_group_have_open_is_saved",
+        QUICK,
+        &[Need::MemoryGroup],
+        group,
     ),
     ("a_whole_machine_is_saved", ALL, &[Need::Root], all),
 ];
@@ -270,6 +276,61 @@ fn not_mine() {
         (&saved["files"], &saved["unreadable"]["files"]),
         (&0.into(), &1.into()),
         "{saved}"
+    );
+}
+
+/// A process that has ended when this is dropped.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn group() {
+    let lab = Lab::new();
+    lab.data("open", 1);
+    lab.data("closed", 1);
+    lab.write("deleted", vec![1; 8192]);
+    lab.write("program.py", "import time\ntime.sleep(1000)\n");
+    let members = MemoryGroup::new(1 << 30);
+    let folder = members.members().with_file_name("").display().to_string();
+    let empty = lab.foreread(&["cache", "save", "saved", "--cgroup", &folder]);
+    assert_eq!(empty.status.code(), Some(2), "{empty:?}");
+    assert!(said(&empty).contains("no process in this control group"));
+    let script = "echo $$ > \"$0\" && exec 3<open 4<deleted 5<. && rm deleted && touch ready && exec sleep 1000";
+    let mut program = lab.command("sh");
+    program.args(["-c", script]).arg(members.members());
+    let program = Killed(program.spawn().expect("a shell"));
+    eventually("it has its files open", || {
+        let name = fs::read_to_string(format!("/proc/{}/comm", program.0.id()));
+        lab.path("ready").exists() && name.is_ok_and(|name| name == "sleep\n")
+    });
+    read(&lab.path("open"), 0..256);
+    read(&lab.path("closed"), 0..256);
+    let saved = account(&lab.foreread(&["cache", "save", "saved", "--cgroup", &folder, "--json"]));
+    assert_eq!(saved["processes"], 1, "{saved}");
+    assert_eq!(saved["unreadable"]["files"], 0, "{saved}");
+    let listed = text(
+        &lab.foreread(&["export", "./saved", "--to", "vmtouch"])
+            .stdout,
+    );
+    let has = |name: &str| listed.lines().any(|line| line.ends_with(name));
+    check!(has("/open"), "{listed}");
+    // Its own program is mapped.
+    check!(
+        has("/sleep") || has("/coreutils") || has("/busybox"),
+        "{listed}"
+    );
+    assert!(!has("/closed") && !has("/deleted"), "{listed}");
+    drop(program);
+    let gone = lab.foreread(&["cache", "save", "saved", "--cgroup", "/none/here"]);
+    assert_eq!(gone.status.code(), Some(2), "{gone:?}");
+    assert!(
+        said(&gone).contains("/none/here: no control group"),
+        "{gone:?}"
     );
 }
 

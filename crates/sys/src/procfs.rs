@@ -1,4 +1,4 @@
-//! What the kernel says of a process in `/proc`: the only parsers of `stat`, `status` and `cgroup` ([`mounts`](crate::mounts) has that
+//! What the kernel says of a process in `/proc`: the only parsers of `stat`, `status`, `cgroup` and `maps` ([`mounts`](crate::mounts) has that
 //! of `mountinfo`).
 //!
 //! Invariant: names are bytes. A process chooses its name, and a container those of its groups: whatever they hold, the fields after
@@ -145,6 +145,26 @@ pub fn own_groups() -> io::Result<Vec<u8>> {
     text::bytes("/proc/self/cgroup")
 }
 
+/// The text of a process's `maps`.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn maps(pid: u32) -> io::Result<Vec<u8>> {
+    text::bytes(format!("/proc/{pid}/maps"))
+}
+
+/// The names of files in the text of a `/proc/PID/maps`, for each mapping. A newline in a name stands there as `\\012`.
+pub fn mapped(maps: &[u8]) -> impl Iterator<Item = &Path> {
+    use std::os::unix::ffi::OsStrExt;
+
+    let lines = maps.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| {
+        // Addresses, rights, offset, device and inode have no slash.
+        let name = line.iter().position(|&byte| byte == b'/')?;
+        Some(Path::new(std::ffi::OsStr::from_bytes(&line[name..])))
+    })
+}
+
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let words = line.split(|byte| byte.is_ascii_whitespace());
     words.filter(|word| !word.is_empty())
@@ -198,6 +218,20 @@ mod tests {
         assert!(groups[0].has("memory") && !groups[0].has("mem") && !groups[0].is_unified);
         assert_eq!(groups[0].path, Path::new("/a:b"));
         assert!(groups[2].is_unified && !groups[2].has("memory"));
+    }
+
+    #[test]
+    fn mapped_files_are_named_whatever_their_names() {
+        let text = b"00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/a b (c)\n\
+            7ffc0000-7ffd0000 rw-p 00000000 00:00 0           [stack]\n\
+            35b1800000-35b1820000 r-xp 00001000 08:02 1 /d/\xff.so\n\n";
+        let names: Vec<_> = mapped(text)
+            .map(|name| name.as_os_str().as_encoded_bytes())
+            .collect();
+        assert_eq!(names, [&b"/usr/bin/a b (c)"[..], b"/d/\xff.so"]);
+        let own = maps(std::process::id()).unwrap();
+        let own_program = std::env::current_exe().unwrap();
+        assert!(mapped(&own).any(|name| name == own_program));
     }
 
     proptest! {

@@ -25,11 +25,14 @@ pub(crate) struct Save {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Files and folders; those named first are restored first where memory is short
-    #[arg(value_name = "PATH", required_unless_present = "all")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["all", "cgroup"])]
     pub(crate) paths: Vec<PathBuf>,
     /// Save all local file systems
     #[arg(long, conflicts_with = "paths")]
     pub(crate) all: bool,
+    /// Save the files that the programs of a control group have open or mapped, such as /system.slice/nginx.service
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["paths", "all"])]
+    pub(crate) cgroup: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,6 +2,7 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
+//! | [`group`] | a control group → the files of its programs |
 //! | [`mounts`] | the file systems whose files are looked at |
 //! | [`save`] | files and folders → pages in memory → a saved cache |
 //! | [`saved`] | a saved cache → pages of files that are as they were |
@@ -11,6 +12,7 @@
 //!
 //! Invariants: no link is followed, nothing is mounted, nothing is opened but regular files on local file systems that this user may read.
 
+mod group;
 mod mounts;
 mod restore;
 mod save;

@@ -1,4 +1,5 @@
-//! `foreread cache save`: walks files and folders, and writes down which of their pages are in memory.
+//! `foreread cache save`: walks files and folders, or takes the files of a control group's programs, and writes down which of their pages
+//! are in memory.
 //!
 //! Data flow: paths → [`walk`] → [`residency::ready`] → [`RecordFile`], which takes its place once it is whole.
 
@@ -21,6 +22,7 @@ use foreread_words::units::{bytes, duration};
 use serde::Serialize;
 use walkdir::WalkDir;
 
+use super::group::Group;
 use super::mounts::Mounts;
 use super::{LeftOut, print};
 use crate::args::cache::Save;
@@ -35,6 +37,8 @@ struct Account {
     ranges: u64,
     /// Regular files looked at, those with no page in memory included.
     looked_at: u64,
+    /// Processes of the control group, if one was named.
+    processes: Option<u64>,
     wall_ns: u64,
     /// Size of what was written, in bytes.
     saved_bytes: u64,
@@ -42,7 +46,7 @@ struct Account {
     unreadable: LeftOut,
     /// Files of which the kernel does not tell this user what is in memory.
     untold: LeftOut,
-    /// Folders on other file systems than local ones.
+    /// Files and folders on other file systems than local ones.
     elsewhere: LeftOut,
     /// Files beyond what a saved cache holds.
     beyond: LeftOut,
@@ -53,6 +57,12 @@ pub(super) fn save(args: &Save) -> Result<ExitCode> {
     let begun = Instant::now();
     let mounts = Mounts::now()?;
     let mut account = Account::default();
+    let group = args.cgroup.as_deref().map(Group::at).transpose()?;
+    let group = group.unwrap_or_default();
+    if args.cgroup.is_some() {
+        account.processes = Some(group.processes);
+        account.unreadable = group.hidden;
+    }
     let given = match args.all {
         true => vec![PathBuf::from("/")],
         false => args.paths.clone(),
@@ -88,6 +98,10 @@ pub(super) fn save(args: &Save) -> Result<ExitCode> {
     for root in &roots {
         saving.walk(root, &mounts)?;
     }
+    for file in &group.files {
+        saving.one(file, &mounts)?;
+    }
+    saving.opener.close();
     let Saving {
         record,
         mut account,
@@ -153,6 +167,21 @@ impl Saving {
         self.opener.close();
         for (path, why) in elsewhere {
             self.account.elsewhere.add(&path, &why);
+        }
+        Ok(())
+    }
+
+    /// Saves what is in memory of a file that a program has, if it is one on a local file system.
+    fn one(&mut self, file: &Path, mounts: &Mounts) -> Result<()> {
+        if let Some(kind) = mounts.refused(file) {
+            self.account.elsewhere.add(file, &on(kind));
+            return Ok(());
+        }
+        match file.symlink_metadata() {
+            Ok(facts) if facts.is_file() => self.file(file)?,
+            // A folder that is open is not all that is in it.
+            Ok(_) => {}
+            Err(why) => self.account.unreadable.add(file, &why),
         }
         Ok(())
     }
@@ -225,8 +254,11 @@ fn meta(path: &Path, facts: &FileFacts) -> FileMeta {
 }
 
 fn sentences(account: &Account) -> Vec<String> {
+    let of_group = account.processes.map_or_else(String::new, |count| {
+        format!(" that {} had", counted(count, "process", "processes"))
+    });
     let mut all = vec![format!(
-        "Saved {} of {}, of {} looked at, in {}. {}: {}.",
+        "Saved {} of {}, of {} looked at{of_group}, in {}. {}: {}.",
         bytes(account.bytes),
         counted(account.files, "file", "files"),
         account.looked_at,
@@ -251,7 +283,7 @@ fn sentences(account: &Account) -> Vec<String> {
         "file that you may not ask about",
         "files that you may not ask about",
     );
-    left_out(&account.elsewhere, "folder", "folders");
+    left_out(&account.elsewhere, "path", "paths");
     left_out(&account.beyond, "file too many", "files too many");
     all
 }
