@@ -204,7 +204,8 @@ install:
 		install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so && \
 		ln -sf ../../libforeread.so.1 $(LIB)/sqlite/; }
 	install -d $(LIB64)/systemd/system
-	sed 's|@PREFIX@|$(PREFIX)|' packaging/forereadd.service.in > $(LIB64)/systemd/system/forereadd.service
+	for unit in forereadd foreread@; do \
+		sed 's|@PREFIX@|$(PREFIX)|' packaging/$$unit.service.in > $(LIB64)/systemd/system/$$unit.service || exit; done
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	$(RELEASE)/foreread man --output $(SHARE)/man/man1
@@ -220,7 +221,7 @@ uninstall:
 	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \
 		$(INCLUDE)/foreread.h $(INCLUDE)/foreread_preexec.h $(INCLUDE)/libprefetch.h \
 		$(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
-	rm -f $(LIB64)/systemd/system/forereadd.service
+	rm -f $(LIB64)/systemd/system/forereadd.service $(LIB64)/systemd/system/foreread@.service
 	rm -rf $(LIB)
 
 # Packages. The tests install, try and remove them: of Debian in a clean root, of the tarball in an empty home.

@@ -32,7 +32,7 @@ fi
 mkdir -p "$prefix" || failed "cannot make $prefix"
 (cd "$files" && tar -cf - .) | tar -C "$prefix" -xf - --no-same-owner --no-overwrite-dir ||
     failed "cannot write to $prefix"
-for file in lib/pkgconfig/foreread.pc lib/systemd/system/forereadd.service; do
+for file in lib/pkgconfig/foreread.pc lib/systemd/system/forereadd.service lib/systemd/system/foreread@.service; do
     sed "s|/@PREFIX@|$prefix|g" "$files/$file" >"$prefix/$file"
 done
 version=$("$prefix/bin/foreread" --version) || failed "$prefix/bin/foreread does not run on this system"

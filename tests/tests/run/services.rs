@@ -48,6 +48,12 @@ pub const TESTS: &[Test] = &[
         activated,
     ),
     (
+        "systemd_takes_the_template_unit",
+        QUICK,
+        &[Need::Command("systemd-analyze")],
+        template,
+    ),
+    (
         "a_service_is_enabled_by_a_drop_in_and_disabled_without_a_trace",
         QUICK,
         &[],
@@ -359,4 +365,24 @@ fn enabled() {
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(why), "{said}");
     }
+}
+
+fn template() {
+    let lab = Lab::new();
+    let unit = foreread_tests::root().join("packaging/foreread@.service.in");
+    let unit = std::fs::read_to_string(&unit).expect("the unit");
+    std::fs::create_dir(lab.path("bin")).expect("a folder");
+    std::os::unix::fs::symlink(foreread(), lab.path("bin/foreread")).expect("a link");
+    let prefix = lab.path("").display().to_string();
+    let unit = unit.replace("@PREFIX@", prefix.trim_end_matches('/'));
+    lab.write("foreread@.service", &unit);
+    let path = lab.write("foreread@server.service", unit);
+    let verified = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(path)
+        .output()
+        .expect("systemd-analyze");
+    let said = text(&verified.stderr);
+    assert!(verified.status.success(), "{said}");
+    assert!(!said.contains("foreread@"), "{said}");
 }
