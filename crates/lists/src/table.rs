@@ -46,7 +46,9 @@ impl<W: Write> Table<W> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        // With the error as it is, not as text.
+        self.0.flush()?;
         self.0.into_inner().map_err(|failed| {
             let why = failed.error();
             io::Error::new(why.kind(), why.to_string())

@@ -126,6 +126,9 @@ pub(crate) struct List {
 pub(crate) struct Show {
     /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last used]
     pub(crate) record: Option<String>,
+    /// Show the record of the last run, of whichever command
+    #[arg(long, conflicts_with_all = ["record", "command"])]
+    pub(crate) last: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

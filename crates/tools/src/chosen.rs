@@ -24,11 +24,15 @@ pub(crate) struct Chosen {
     pub(crate) remarks: Vec<String>,
 }
 
-/// The record named so.
+/// The record named so, or if the `last` run is asked for, that of the run that ended last.
 ///
 /// # Errors
 /// When there is none, or it cannot be used; the error names it.
-pub(crate) fn record(name: Option<&str>, command: &[OsString]) -> Result<Reader> {
+pub(crate) fn record(name: Option<&str>, last_run: bool, command: &[OsString]) -> Result<Reader> {
+    if last_run {
+        let record = run(None, true, &[])?.record;
+        return record.context("the last run has no record: foreread explain says why");
+    }
     if let Some(name) = name.filter(|name| is_path(name)) {
         return Ok(Reader::open(Path::new(name))?);
     }

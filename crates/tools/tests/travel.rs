@@ -306,7 +306,7 @@ fn where_nothing_can_be_written_it_is_said_and_nothing_else_is_left() {
         .stdout(full)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         said.contains("standard output") && said.contains("No space left"),

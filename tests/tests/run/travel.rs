@@ -106,6 +106,7 @@ fn round_trip() {
     let (lab, command) = lab();
     lab.cold(&["a", "b"]);
     lab.run(&command);
+    assert!(done(&lab, &["show", "--last", "--json"]).contains("/a"));
     for format in ["csv", "jsonl", "vmtouch", "soci", "fio"] {
         let list = format!("list.{format}");
         let said = done(&lab, &["export", "--last", "--to", format, "-o", &list]);

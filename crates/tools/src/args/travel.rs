@@ -24,7 +24,7 @@ use crate::travel::From;
 pub(crate) struct Export {
     /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last used]
     pub(crate) record: Option<String>,
-    /// Export the record of the last run
+    /// Export the record of the last run, of whichever command
     #[arg(long, conflicts_with_all = ["record", "command"])]
     pub(crate) last: bool,
     /// Format of the list

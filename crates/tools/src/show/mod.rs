@@ -46,7 +46,7 @@ const TICK: u64 = 1 << 18;
 
 /// Shows the record asked for.
 pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
-    let mut reader = chosen::record(args.record.as_deref(), &args.command)?;
+    let mut reader = chosen::record(args.record.as_deref(), args.last, &args.command)?;
     let progress = progress(&reader);
     let mut streams = Streams::default();
     let (digests, damage) = digest(&mut reader, &mut streams, &progress);

@@ -24,14 +24,7 @@ struct Exported {
 
 /// Writes the record asked for.
 pub(crate) fn export(args: &args::travel::Export) -> Result<ExitCode> {
-    let mut reader = if args.last {
-        let chosen = chosen::run(None, true, &[])?;
-        chosen
-            .record
-            .context("the last run has no record: foreread explain says why")?
-    } else {
-        chosen::record(args.record.as_deref(), &args.command)?
-    };
+    let mut reader = chosen::record(args.record.as_deref(), args.last, &args.command)?;
     let map = args.mapped.all();
     let path = args
         .output

@@ -32,7 +32,7 @@ const NAMES: u64 = 1 << 60;
 pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
     let mut records = Vec::new();
     for name in &args.records {
-        records.push(chosen::record(Some(name), &[])?);
+        records.push(chosen::record(Some(name), false, &[])?);
     }
     let first = records[0].meta().identity.clone();
     let is_one_command = records.iter().all(|one| one.meta().identity == first);
