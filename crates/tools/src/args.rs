@@ -256,6 +256,9 @@ pub(crate) struct Sim {
     /// Size of the simulated cache, such as 16M,64M,256M
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "256M", value_parser = units::parse_size)]
     pub(crate) memory: Vec<u64>,
+    /// Milliseconds that a device takes to read a file, one after the other: adds hits, partial hits, misses and waits
+    #[arg(long = "read-ms", value_name = "MS", value_parser = milliseconds)]
+    pub(crate) read_ns: Option<u64>,
     /// Which sequences the models learn from
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = Sequences::Both)]
     pub(crate) sequences: Sequences,
@@ -277,6 +280,14 @@ pub(crate) struct Sim {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A time in milliseconds, in ns.
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let ms: Option<f64> = text.parse().ok();
+    let ms = ms.filter(|ms| (0.001..=60_000.0).contains(ms));
+    let ms = ms.ok_or_else(|| "not a number of milliseconds from 0.001 to 60000".to_owned())?;
+    Ok((ms * 1e6) as u64)
 }
 
 /// The size of a file to measure on.

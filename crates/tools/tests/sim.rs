@@ -453,3 +453,46 @@ fn a_record_is_a_trace_and_names_looked_at_are_no_opens() {
         "{model}"
     );
 }
+
+#[test]
+fn reads_of_a_device_that_takes_time_are_hits_partial_hits_or_misses() {
+    let folder = TempDir::new().expect("a folder");
+    let (train, test) = (build(&folder, "train", 4), build(&folder, "test", 1));
+    let [train, test] = [&train, &test].map(|path| path.to_str().expect("UTF-8"));
+    let model = "last,epcm";
+    // Calls are 5 ms apart: one file ahead is too late for a device that takes 8, and longer leads are not.
+    let said = json(&["--train", train, test, "--model", model, "--read-ms", "8"]);
+    let reads = |of: &Value, name: &str| of["reads"][name].as_u64().expect("a number");
+    let plain = &said["plain"][0];
+    assert_eq!(reads(plain, "partial"), 0);
+    let waited = 8_000_000 * reads(plain, "misses");
+    assert_eq!(reads(plain, "waited_ns"), waited);
+    let models = said["models"].as_array().expect("models");
+    let [last, epcm] = [&models[0]["caches"][0], &models[1]["caches"][0]];
+    for of in [plain, last, epcm] {
+        let sum = ["hits", "partial", "misses"].map(|name| reads(of, name));
+        assert_eq!(sum.iter().sum::<u64>(), 20 * 18, "{of}");
+    }
+    assert!(reads(last, "partial") > 10, "{last}");
+    assert!(
+        reads(epcm, "waited_ns") < reads(last, "waited_ns"),
+        "{said}"
+    );
+    let (status, out, err) = sim(&["--train", train, test, "--read-ms", "8"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(
+        out.contains("partial") && out.lines().all(|line| line.chars().count() <= 80),
+        "{out}"
+    );
+    // Without times there is none to arrive in.
+    let untimed = folder.path().join("untimed");
+    fs::write(&untimed, "1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n").expect("a trace");
+    let untimed = untimed.to_str().expect("UTF-8");
+    for (arguments, part) in [
+        (&[untimed, "--read-ms", "8"][..], "no times"),
+        (&[test, "--read-ms", "0"], "0.001"),
+    ] {
+        let (status, _, err) = sim(arguments);
+        assert!(status == Some(2) && err.contains(part), "{status:?} {err}");
+    }
+}

@@ -65,12 +65,14 @@ impl Cache {
         (false, false)
     }
 
-    /// Fetches a file ahead, unless it is there.
-    pub(super) fn fetch(&mut self, symbol: Symbol, size: u64) {
-        if !self.files.contains(&symbol) && taken(size) <= self.limit {
+    /// Fetches a file ahead, unless it is there; whether it is fetched.
+    pub(super) fn fetch(&mut self, symbol: Symbol, size: u64) -> bool {
+        let is_new = !self.files.contains(&symbol) && taken(size) <= self.limit;
+        if is_new {
             self.issued.add(size);
             self.insert(symbol, size, true);
         }
+        is_new
     }
 
     fn insert(&mut self, symbol: Symbol, size: u64, ahead: bool) {
@@ -144,7 +146,9 @@ mod tests {
     fn empty_files_take_memory_too_and_files_are_bounded() {
         for (bytes, files, kept) in [(10 * PAGE, 100, 10), (1 << 40, 7, 7)] {
             let mut cache = Cache::new(bytes, files);
-            (0..1000).for_each(|symbol| cache.fetch(Symbol(symbol), 0));
+            (0..1000).for_each(|symbol| {
+                cache.fetch(Symbol(symbol), 0);
+            });
             assert_eq!(cache.unread().files, kept);
         }
     }

@@ -10,6 +10,7 @@
 //!   it: in events of the whole machine, and in time.
 //! - coverage: of the files that a cache without prefetching has to wait for, the share that the one with it does not.
 //! - waste: of what is fetched ahead, what leaves the cache unread or is unread at the end.
+//! - hits, partial hits, misses, waits: of a device that takes time ([`Device`]).
 //!
 //! A [`Measured`] has an [`Arm`] for each threshold, and that a [`Cached`] for each size of memory: the model sees each
 //! event once, however many there are.
@@ -18,6 +19,7 @@ use foreread_sources::files::{Context, Kind, Model, Prediction, Symbol};
 use rustc_hash::FxHashMap;
 
 use super::cache::{Cache, Sum};
+use super::device::Device;
 use super::events::Event;
 use super::models::Limits;
 use super::quantiles::Quantiles;
@@ -68,6 +70,8 @@ pub(super) struct Cached {
     /// Files that a cache without prefetching had to wait for, and of those the ones that were there.
     pub(super) needed: u64,
     pub(super) covered: u64,
+    /// Where the files come from, if reads take time.
+    pub(super) device: Option<Device>,
 }
 
 impl Measured {
@@ -76,6 +80,7 @@ impl Measured {
         model: Box<dyn Model>,
         thresholds: &[f64],
         memories: &[u64],
+        read_ns: Option<u64>,
         limits: Limits,
     ) -> Self {
         let arm = |threshold: &f64| Arm {
@@ -93,6 +98,7 @@ impl Measured {
                     hits: 0,
                     needed: 0,
                     covered: 0,
+                    device: read_ns.map(|ns| Device::new(ns, limits.files)),
                 })
                 .collect(),
             pending: FxHashMap::default(),
@@ -149,7 +155,12 @@ impl Measured {
             arm.follow(event, self.events, list);
             for cached in &mut arm.caches {
                 for one in list.iter() {
-                    cached.cache.fetch(one.symbol, sizes.of(one.symbol));
+                    let is_fetched = cached.cache.fetch(one.symbol, sizes.of(one.symbol));
+                    if let (true, Some(device), Some(time)) =
+                        (is_fetched, &mut cached.device, event.time)
+                    {
+                        device.fetch(one.symbol, time);
+                    }
                 }
             }
         }
@@ -169,6 +180,9 @@ impl Arm {
         for (cached, plain) in self.caches.iter_mut().zip(plain) {
             let (hit, _) = cached.cache.read(event.symbol, sizes.of(event.symbol));
             cached.hits += u64::from(hit);
+            if let (Some(device), Some(time)) = (&mut cached.device, event.time) {
+                device.read(event.symbol, hit, time);
+            }
             if !plain {
                 cached.needed += 1;
                 cached.covered += u64::from(hit);

@@ -6,6 +6,7 @@
 //! Invariant: memory is bounded by the models', caches' and tables' limits, however long the traces are.
 
 mod cache;
+mod device;
 mod events;
 mod measure;
 pub(crate) mod models;
@@ -23,6 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args;
 use crate::output::output;
 use cache::Cache;
+use device::{Device, Reads};
 use events::{Event, Told};
 use measure::{Measured, Sizes};
 use models::{Asked, Limits, Sequences};
@@ -41,6 +43,8 @@ pub(crate) struct Compared<'a> {
     models: Vec<Measured>,
     /// Hits of a cache without prefetching, for each size of memory.
     plain_hits: Vec<u64>,
+    /// What reads come to without prefetching, for each size of memory; nothing if reads take no time.
+    plain_reads: Vec<Reads>,
     events: u64,
     /// Whether the size of any file was not in the traces.
     assumed: bool,
@@ -69,6 +73,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
                 model,
                 &args.thresholds,
                 &args.memory,
+                args.read_ns,
                 limits,
             )
         })
@@ -129,6 +134,9 @@ fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Resul
     let mut plain: Vec<Cache> = args.memory.iter().map(new).collect();
     let mut plain_hits = vec![0; plain.len()];
     let mut hits = vec![false; plain.len()];
+    let device = |ns| Device::new(ns, limits.files);
+    let each = args.memory.iter().filter_map(|_| args.read_ns.map(device));
+    let mut devices: Vec<Device> = each.collect();
     let (mut count, mut timed) = (0, false);
     let mut tested = Vec::new();
     for path in &args.traces {
@@ -142,6 +150,10 @@ fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Resul
             }
             count += 1;
             timed |= event.time.is_some();
+            if let Some(time) = event.time {
+                let each = devices.iter_mut().zip(&hits);
+                each.for_each(|(device, hit)| device.read(event.symbol, *hit, time));
+            }
             for model in &mut models {
                 model.test(&event, &hits, &sizes, !args.frozen);
             }
@@ -153,12 +165,16 @@ fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Resul
     if count == 0 {
         bail!("no file is opened in these traces");
     }
+    if args.read_ns.is_some() && !timed {
+        bail!("--read-ms: the traces have no times (strace has them with -ttt)");
+    }
     Ok(Compared {
         args,
         trained,
         tested,
         models,
         plain_hits,
+        plain_reads: devices.iter().map(|device| device.reads).collect(),
         events: count,
         assumed: sizes.assumed,
         timed,

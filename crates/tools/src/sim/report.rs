@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Compared;
 use super::cache::Sum;
+use super::device::Reads;
 use super::events::Told;
 use super::measure::{ASSUMED_SIZE, Arm, Cached, Measured};
 use super::quantiles::Quantiles;
@@ -39,6 +40,10 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
         if args.memory.len() > 1 {
             writeln!(out)?;
             hits(out, compared, place)?;
+        }
+        if let Some(plain) = compared.plain_reads.first() {
+            writeln!(out)?;
+            reads(out, compared, (place, plain))?;
         }
     }
     writeln!(out)?;
@@ -122,6 +127,44 @@ fn hits(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<(
     Ok(())
 }
 
+/// What reads come to with all models at a threshold, and the share of the waits that is gone.
+fn reads(
+    out: &mut impl Write,
+    compared: &Compared,
+    (place, plain): (usize, &Reads),
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<18}{:>9}{:>9}{:>9}{:>11}{:>9}",
+        "reads", "hits", "partial", "misses", "waited", "gone, %"
+    )?;
+    let mut row = |name: &str, reads: &Reads| {
+        let gone = plain.waited_ns as f64 - reads.waited_ns as f64;
+        let gone = match plain.waited_ns {
+            0 => NONE.to_owned(),
+            all => format!("{:.1}", 100.0 * gone / all as f64),
+        };
+        let Reads {
+            hits,
+            partial,
+            misses,
+            waited_ns,
+        } = *reads;
+        let waited = duration(waited_ns);
+        writeln!(
+            out,
+            "{name:<18}{hits:>9}{partial:>9}{misses:>9}{waited:>11}{gone:>9}"
+        )
+    };
+    row("no prefetching", plain)?;
+    for model in &compared.models {
+        if let Some(device) = &model.arms[place].caches[0].device {
+            row(&model.name, &device.reads)?;
+        }
+    }
+    Ok(())
+}
+
 /// What a reader needs to know of the table.
 fn notes(compared: &Compared) -> Vec<String> {
     let args = compared.args;
@@ -157,6 +200,12 @@ fn notes(compared: &Compared) -> Vec<String> {
     }
     if !compared.timed {
         notes.push("The traces have no times: lead is known in events alone.".to_owned());
+    }
+    if let Some(ns) = args.read_ns {
+        notes.push(format!(
+            "partial: the file was being read ahead and not there yet. waited: for a device that takes {} a file.",
+            duration(ns)
+        ));
     }
     if let Some(folder) = &args.plots {
         let folder = folder.display().to_string();
@@ -205,6 +254,8 @@ pub(super) struct Json<'a> {
 struct JsonPlain {
     memory_bytes: u64,
     hits: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Reads>,
 }
 
 #[derive(Serialize)]
@@ -235,6 +286,8 @@ struct JsonCache {
     issued: Sum,
     wasted: Sum,
     hits: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Reads>,
 }
 
 #[derive(Serialize)]
@@ -265,6 +318,7 @@ pub(super) fn json<'a>(compared: &'a Compared<'_>) -> Json<'a> {
         issued: cached.cache.issued,
         wasted: cached.wasted(),
         hits: cached.hits,
+        reads: cached.device.as_ref().map(|device| device.reads),
     };
     let of = |model: &'a Measured, arm: &'a Arm| JsonModel {
         name: &model.name,
@@ -281,7 +335,7 @@ pub(super) fn json<'a>(compared: &'a Compared<'_>) -> Json<'a> {
         withdrawn: arm.withdrawn,
         caches: arm.caches.iter().zip(&args.memory).map(cache).collect(),
     };
-    let plain = args.memory.iter().zip(&compared.plain_hits);
+    let plain = args.memory.iter().zip(&compared.plain_hits).enumerate();
     Json {
         trained: &compared.trained,
         tested: &compared.tested,
@@ -289,9 +343,10 @@ pub(super) fn json<'a>(compared: &'a Compared<'_>) -> Json<'a> {
         sizes_assumed: compared.assumed,
         events: compared.events,
         plain: plain
-            .map(|(memory, hits)| JsonPlain {
+            .map(|(place, (memory, hits))| JsonPlain {
                 memory_bytes: *memory,
                 hits: *hits,
+                reads: compared.plain_reads.get(place).copied(),
             })
             .collect(),
         models: compared
