@@ -1,10 +1,12 @@
 //! What a run teaches of how files of a kind are read, for runs that read others of the kind.
 //!
-//! Data flow: reads → one recogniser for each thread and file → at the end the largest pattern of each role, by name and by turn → the record;
+//! Data flow: reads → one recogniser for each thread and file → at the end the largest patterns of each role, by name and by turn → the record;
 //! from a record → [`learnt`] → the source of signatures.
 //!
 //! Invariant: memory is bounded: [`BUILDERS`] recognisers of 10 KiB. What a record says is untrusted: a pattern that
 //! cannot be read is left out.
+
+use std::cmp::Reverse;
 
 use foreread_plan::format::{self, MAX_SIGNATURES, MAX_SIGNATURES_BYTES};
 use foreread_plan::{FileId, Kind, Role, Sequence, ThreadId};
@@ -52,30 +54,31 @@ impl Lessons {
         self.builders.values().all(|(_, shown)| *shown < KEPT_AFTER)
     }
 
-    /// The largest pattern of each role, as records keep them, those with the most reads first.
+    /// The largest patterns of each role, as records keep them, those with the most reads first.
     pub(super) fn signatures(self, roles: impl Fn(FileId) -> [Role; 2]) -> Vec<format::Signature> {
-        let mut by_role: FxHashMap<Role, (u64, Learnt)> = FxHashMap::default();
+        let mut by_role: FxHashMap<Role, Trace> = FxHashMap::default();
         for ((_, file), (builder, shown)) in self.builders {
             if shown < KEPT_AFTER {
                 continue;
             }
-            let Some(learnt) = Learnt::of(Role::default(), &builder.finish()) else {
-                continue;
-            };
-            let reads = reads(&learnt);
-            if reads < KEPT_AFTER || is_onward(&learnt) {
-                continue;
-            }
-            for role in roles(file) {
-                let best = by_role.get(&role).map_or(0, |(reads, _)| *reads);
-                if role != Role::default() && reads > best {
-                    let nest = learnt.nest.clone();
-                    by_role.insert(role, (reads, Learnt { role, nest }));
+            for learnt in Learnt::of(Role::default(), &builder.finish()) {
+                if reads(&learnt) < KEPT_AFTER || is_onward(&learnt) {
+                    continue;
+                }
+                for role in roles(file)
+                    .into_iter()
+                    .filter(|one| *one != Role::default())
+                {
+                    let trace = by_role.entry(role).or_default();
+                    trace.terms.push(Term::Loop(learnt.nest.clone()));
                 }
             }
         }
-        let mut all: Vec<_> = by_role.into_values().collect();
-        all.sort_by_key(|(reads, learnt)| (std::cmp::Reverse(*reads), learnt.role.0));
+        let each = by_role
+            .iter()
+            .flat_map(|(role, trace)| Learnt::of(*role, trace));
+        let mut all: Vec<_> = each.map(|learnt| (reads(&learnt), learnt)).collect();
+        all.sort_by_key(|(reads, learnt)| (Reverse(*reads), learnt.role.0));
         let mut room = MAX_SIGNATURES_BYTES;
         let all = all.into_iter().map(|(_, learnt)| format::Signature {
             role: learnt.role.to_string(),
@@ -113,9 +116,9 @@ pub(crate) fn learnt(signatures: &[format::Signature]) -> Vec<Learnt> {
         let role = one.role.parse().ok()?;
         let signatures = parse(&one.notation, &[]).ok()?;
         let terms = signatures.into_iter().map(|one| one.term).collect();
-        Learnt::of(role, &Trace { terms })
+        Some(Learnt::of(role, &Trace { terms }))
     };
-    signatures.iter().filter_map(read).collect()
+    signatures.iter().filter_map(read).flatten().collect()
 }
 
 #[cfg(test)]
@@ -157,6 +160,18 @@ mod tests {
         assert_eq!(roles, [Role(1), Role(100)], "by name and by turn: {kept:?}");
         let reads = Walk::new(learnt[0].nest.clone()).map(|read| (read.offset, read.len));
         assert!(reads.eq((0..400).map(|n| (n * 65_536, 4096))));
+    }
+
+    #[test]
+    fn each_pattern_of_a_file_is_kept_and_of_those_that_begin_alike_the_largest() {
+        let mut lessons = Lessons::default();
+        (0..100).for_each(|n| lessons.read(&read(0, 0, n * 65_536, 0)));
+        (0..400).for_each(|n| lessons.read(&read(0, 0, (400 - n) * 12_288, 0)));
+        // Another thread, as the first began, and for less long.
+        (0..50).for_each(|n| lessons.read(&read(1, 0, n * 65_536, 0)));
+        let kept = learnt(&lessons.signatures(|_| [Role(1), Role::default()]));
+        let counts: Vec<_> = kept.iter().map(reads).collect();
+        assert_eq!(counts, [400, 100], "{kept:?}");
     }
 
     #[test]

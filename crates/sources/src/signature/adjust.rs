@@ -4,6 +4,7 @@
 //! program is at; where one of them is, the other is learnt from the program, and the line through the two reads is
 //! followed; where none is, the signature is left. What is followed is followed only while it holds.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use foreread_plan::{Extent, Role};
@@ -14,6 +15,9 @@ use super::walk::Walk;
 
 /// Terms that a signature may have to be kept: 16 KiB.
 const TERMS: usize = 64;
+
+/// Loops that are kept for a kind of file: a bound on memory and on what a record holds; other bounds were not measured.
+pub(super) const LOOPS: usize = 4;
 
 /// Reads of a loop that are counted to see which of several is the largest.
 const LOOKED_AT: usize = 1 << 12;
@@ -28,15 +32,29 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// What files of this role teach by how one of them was read: the loop with the most reads.
-    pub fn of(role: Role, trace: &Trace) -> Option<Self> {
-        let loops = trace.terms.iter().filter_map(|term| match term {
+    /// What files of this role teach by how one of them was read: the loops with the most reads, no two of which begin alike,
+    /// at most [`LOOPS`].
+    pub fn of(role: Role, trace: &Trace) -> Vec<Self> {
+        let mut loops: Vec<&Loop> = trace.terms.iter().filter_map(Self::kept).collect();
+        let reads = |nest: &&Loop| Walk::new(Loop::clone(nest)).take(LOOKED_AT).count();
+        loops.sort_by_cached_key(|nest| Reverse(reads(nest)));
+        let mut steps = Vec::new();
+        loops.retain(|nest| {
+            let step = Step::first_of(&Arc::new(Loop::clone(nest)));
+            let is_new = !steps.contains(&step);
+            steps.push(step);
+            is_new
+        });
+        let nests = loops.into_iter().take(LOOPS).cloned();
+        nests.map(|nest| Self { role, nest }).collect()
+    }
+
+    /// The loop that a term is, if it is one that is kept.
+    fn kept(term: &Term) -> Option<&Loop> {
+        match term {
             Term::Loop(nest) if Self::fits(nest) => Some(nest),
             _ => None,
-        });
-        let reads = |nest: &&Loop| Walk::new(Loop::clone(nest)).take(LOOKED_AT).count();
-        let nest = loops.max_by_key(reads)?.clone();
-        Some(Self { role, nest })
+        }
     }
 
     /// Whether a loop is small enough to be kept.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use foreread_plan::{Expected, Extent, FileId, Kind, Pattern, Role, Seen, ThreadId};
 use rustc_hash::FxHashMap;
 
-use super::adjust::{Adjusted, Learnt, Step, adjust};
+use super::adjust::{Adjusted, LOOPS, Learnt, Step, adjust};
 use super::cursors::{Cursors, Line, Met};
 use super::flow::{Flow, Follower, Next};
 use super::lead::Lead;
@@ -37,7 +37,7 @@ const FACTS: usize = 1 << 15;
 const FILES: usize = 1024;
 /// Pairs of a thread and a file whose nests are followed (16 KiB each).
 const PAIRS: usize = 256;
-/// Signatures kept for files to come (16 KiB each, at most).
+/// Roles, and first steps, of which signatures are kept for files to come (16 KiB each, at most).
 const LEARNT: usize = 128;
 /// Nests and cursors that are told of at a time.
 const ACTIVE: usize = 256;
@@ -66,9 +66,11 @@ struct Pair {
     /// How many of the latest reads the nest, and the cursors, foretold, in parts of [`ALL`].
     by_nest: u16,
     by_cursor: u16,
-    /// The first read, until a second comes.
+    /// The first read of the file, or the one that broke a pattern, until a second comes.
     first: Option<Extent>,
     is_new: bool,
+    /// Whether a pattern has broken in this file.
+    is_later: bool,
     seen: Stream,
     told: Stream,
 }
@@ -90,6 +92,7 @@ impl Pair {
             by_cursor: 0,
             first: None,
             is_new: true,
+            is_later: false,
             seen: Stream::default(),
             told: Stream::default(),
         }
@@ -107,8 +110,8 @@ pub struct Signatures {
     facts: Table<FileId, Facts>,
     files: Table<FileId, Cursors>,
     pairs: Table<(ThreadId, FileId), Pair>,
-    /// Signatures by the role of their file, and by their first step.
-    by_role: FxHashMap<Role, Arc<Loop>>,
+    /// Signatures by the role of their file, those learnt last first, and by their first step.
+    by_role: FxHashMap<Role, Vec<Arc<Loop>>>,
     by_step: FxHashMap<Step, Arc<Loop>>,
     active: Vec<Follower>,
     /// Reads of all files so far.
@@ -158,12 +161,12 @@ impl Signatures {
     /// The signatures of files with a role.
     pub fn learnt(&self) -> Vec<Learnt> {
         let known = self.by_role.iter();
-        known
-            .map(|(&role, nest)| Learnt {
-                role,
-                nest: Loop::clone(nest),
-            })
-            .collect()
+        let each = known.flat_map(|(&role, nests)| nests.iter().map(move |nest| (role, nest)));
+        each.map(|(role, nest)| Learnt {
+            role,
+            nest: Loop::clone(nest),
+        })
+        .collect()
     }
 
     fn keep(&mut self, role: Role, nest: Arc<Loop>) {
@@ -171,12 +174,26 @@ impl Signatures {
             self.by_role.clear();
             self.by_step.clear();
         }
-        if let Some(step) = Step::first_of(&nest) {
+        let step = Step::first_of(&nest);
+        if let Some(step) = step {
             self.by_step.insert(step, Arc::clone(&nest));
         }
         if role != Role::default() {
-            self.by_role.insert(role, nest);
+            let nests = self.by_role.entry(role).or_default();
+            nests.retain(|one| Step::first_of(one) != step);
+            nests.insert(0, nest);
+            nests.truncate(LOOPS);
         }
+    }
+
+    /// The signature for a file of these roles in which a thread has read so: that of the role which begins so, or else any of
+    /// the role; or that of any file which begins so.
+    fn known(&self, facts: Facts, step: Step) -> Option<&Arc<Loop>> {
+        let by_role = self.by_role.get(&facts.role);
+        let nests = by_role.or_else(|| self.by_role.get(&facts.turn));
+        let begins_so = |nest: &&Arc<Loop>| Step::first_of(nest) == Some(step);
+        let of_role = nests.and_then(|nests| nests.iter().find(begins_so).or(nests.first()));
+        of_role.or_else(|| self.by_step.get(&step))
     }
 
     fn role(&self, file: FileId) -> Role {
@@ -195,11 +212,16 @@ impl Signatures {
         let pair = self.pairs.used((thread, file), now, || Pair::new(now));
         pair.seen.next(extent);
         let led = pair.nest_leads();
+        let before = pair.nest.lead.right();
         let said = pair.nest.read(extent, now);
         let is_right = matches!(said, Said::Right | Said::Near);
         pair.by_nest = moved(pair.by_nest, is_right);
         if let Said::Wrong(_) | Said::Near = said {
             self.is_void = true;
+        }
+        if before >= KEPT_AFTER && matches!(said, Said::Wrong(_) | Said::Nothing) {
+            // Another pattern of the file may begin here.
+            (pair.is_new, pair.is_later, pair.first) = (true, true, None);
         }
         let is_new = pair.is_new;
         let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
@@ -247,7 +269,7 @@ impl Signatures {
         }
     }
 
-    /// The first two reads of a thread in a file: is there a signature for them?
+    /// The first two reads of a thread in a file, or after a pattern: is there a signature for them?
     fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
         let facts = match self.facts.get(file) {
             Some(_) => *self.facts.used(file, self.now, Facts::default),
@@ -261,17 +283,21 @@ impl Signatures {
             return;
         };
         pair.is_new = false;
-        let by_role = self.by_role.get(&facts.role);
-        let known = by_role.or_else(|| self.by_role.get(&facts.turn));
-        let Some(nest) = known.or_else(|| self.by_step.get(&Step::between(first, extent))) else {
+        let is_later = pair.is_later;
+        let Some(nest) = self.known(facts, Step::between(first, extent)) else {
             return;
         };
-        match adjust(nest, first, extent) {
+        let adjusted = adjust(nest, first, extent);
+        let Some(pair) = self.pairs.get_mut((thread, file)) else {
+            return;
+        };
+        match adjusted {
             Adjusted::Follow(model) => {
                 pair.nest.follow(model);
                 self.wake(Follower::Nest(thread, file));
             }
-            Adjusted::Learn(line) => {
+            // The recogniser knows of the program's own lines by now.
+            Adjusted::Learn(line) if !is_later => {
                 let cursors = self.files.used(file, self.now, Cursors::default);
                 if let Met::Found(slot, _) = cursors.admit(line, thread, self.now)
                     && let Some(cursor) = cursors.get(slot)
@@ -282,7 +308,7 @@ impl Signatures {
                     self.wake(follower);
                 }
             }
-            Adjusted::Leave => {}
+            Adjusted::Learn(_) | Adjusted::Leave => {}
         }
     }
 

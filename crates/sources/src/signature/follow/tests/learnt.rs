@@ -102,13 +102,11 @@ fn the_end_of_a_row_is_known_from_another_file_and_from_an_earlier_run() {
     let single = Term::read(Extent::new(0, 512));
     let terms = vec![single.clone(), Term::Loop(nest.clone()), single];
     let of_record = Learnt::of(kind, &Trace { terms });
-    assert_eq!(
-        of_record,
-        Some(Learnt {
-            role: Role(1),
-            nest
-        })
-    );
+    let role_1 = Learnt {
+        role: Role(1),
+        nest,
+    };
+    assert_eq!(of_record, [role_1]);
     let mut later_run = Signatures::new().with_learnt(of_record);
     with_files(&mut later_run, 2, 4000 * MIB);
     role(&mut later_run, 1, 1);
@@ -150,4 +148,35 @@ fn a_pattern_that_breaks_was_told_no_further_than_it_had_been_right() {
         assert!(told.pages - told.useful <= length, "{told:?}");
         assert!(2 * told.pages <= 3 * told.useful + 16, "{told:?}");
     }
+}
+
+#[test]
+fn each_pattern_of_a_file_is_known_from_an_earlier_run() {
+    // Rows of 16, then columns of 8 of larger reads.
+    let part = |at: u64, len: u64, stride: u64, jump: u64, length: u64, rows: u64| {
+        (0..rows).flat_map(move |row| {
+            (0..length).map(move |n| (0, 0, Extent::new(at + row * jump + n * stride, len)))
+        })
+    };
+    let rows = || part(0, 4 * KIB, 64 * KIB, 4 * MIB, 16, 20);
+    let columns = || part(500 * MIB, 16 * KIB, 256 * KIB, 8 * MIB, 8, 20);
+    let trace: Vec<_> = rows().chain(columns()).collect();
+    let learn = |trace: &[(u32, u32, Extent)]| {
+        let mut source = Signatures::new();
+        with_files(&mut source, 1, 4000 * MIB);
+        role(&mut source, 0, 1);
+        run(&mut source, trace);
+        source.learnt()
+    };
+    let foretold = |learnt: Vec<Learnt>| {
+        let mut source = Signatures::new().with_learnt(learnt);
+        with_files(&mut source, 1, 4000 * MIB);
+        role(&mut source, 0, 1);
+        run(&mut source, &trace).foretold
+    };
+    let (both, first) = (learn(&trace), learn(&rows().collect::<Vec<_>>()));
+    assert_eq!((both.len(), first.len()), (2, 1), "{both:?}");
+    let (with_both, with_first) = (foretold(both), foretold(first));
+    // The second pattern's third read, and the end of its first row.
+    assert!(with_both >= with_first + 3, "{with_both} {with_first}");
 }
