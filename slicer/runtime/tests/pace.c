@@ -1,5 +1,8 @@
 /* pace.c - the prefetch thread ahead of the program: how far, and what comes too late. */
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -394,6 +397,30 @@ static void test_share(void) {
         FAIL("%s", outcome.report);
 }
 
+static void test_one_processor(void) {
+    cpu_set_t all, one;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    pid_t busy = fork();
+    CHECK(busy != -1);
+    if (busy == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            ;
+    }
+    /* Half of what was announced is there before the program reads. */
+    struct outcome outcome = succeeds("leaves");
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+    if (reported(&outcome, "issued") < PAGES / 2 * PAGE)
+        FAIL("%s", outcome.report);
+}
+
 int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"shares", has_share, shares},
@@ -419,6 +446,7 @@ int main(int argc, char **argv) {
         {"a prefetch thread that goes round without end, needing no room, sleeps", test_round},
         {"a prefetch thread that falls behind for good is ended", test_hopeless},
         {"a prefetch thread has the program's share of a processor", test_share},
+        {"it comes ahead on the program's only processor, beside a busy one", test_one_processor},
         {"what is read in order is left to the kernel", test_in_order},
         {"what is in memory already needs no library", test_resident},
         {"the first that is not has it loaded", test_first_cold},
