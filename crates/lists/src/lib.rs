@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod escape;
+mod fault;
 mod fio;
 mod jsonl;
 mod names;
@@ -32,7 +33,8 @@ use std::path::PathBuf;
 
 use foreread_plan::{Advice, Extent, Kind};
 
-pub use reader::{Fault, Lines};
+pub use fault::Fault;
+pub use reader::Lines;
 pub use writer::{Refused, Writer};
 
 /// The formats.

@@ -3,10 +3,10 @@
 //! Invariant: a line takes at most [`LINE`] bytes of memory, a list of SOCI, which is one value, [`ARRAY`].
 
 use std::cell::Cell;
-use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
+use crate::fault::Fault;
 use crate::table::{self, Rows};
 use crate::{Format, Line, jsonl, names};
 
@@ -14,50 +14,6 @@ use crate::{Format, Line, jsonl, names};
 const LINE: u64 = 1 << 20;
 /// Bytes of a list of SOCI.
 const ARRAY: u64 = 256 << 20;
-
-/// Something wrong with a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The line, from 1; 0 for the list as a whole.
-    pub line: u64,
-    /// What is wrong, with the value at fault.
-    pub what: String,
-    /// Whether nothing after it can be read.
-    pub is_end: bool,
-}
-
-impl Fault {
-    pub(crate) fn line(line: u64, what: String) -> Self {
-        Self {
-            line,
-            what,
-            is_end: false,
-        }
-    }
-
-    pub(crate) fn end(line: u64, what: impl fmt::Display) -> Self {
-        Self {
-            line,
-            what: what.to_string(),
-            is_end: true,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, what, is_end } = self;
-        if *line > 0 {
-            write!(f, "line {line}: ")?;
-        }
-        let then = if *is_end {
-            "; what comes before stands"
-        } else {
-            "; left out"
-        };
-        write!(f, "{what}{then}")
-    }
-}
 
 /// A list, a line at a time.
 pub struct Lines<R: BufRead> {

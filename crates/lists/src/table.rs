@@ -8,7 +8,7 @@ use csv::ByteRecord;
 use foreread_plan::Kind;
 
 use crate::escape::{escaped, unescaped};
-use crate::reader::Fault;
+use crate::fault::Fault;
 use crate::{Line, extent, kind, mark, marks};
 
 /// The columns.

@@ -3,7 +3,7 @@
 //! They have all that a run's record has, the sample and the patterns included, so that they are followed like one. What the kernel is best
 //! told of their files is taken from those who make them: a part of the reads does not show in which order all are.
 //!
-//! Data flow: files, threads and accesses, in order → [`Writing`](crate::record::Writing) → [`Made`], which takes its place as a whole.
+//! Data flow: files, threads and accesses, in order → [`Writing`] → [`Made`], which takes its place as a whole.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use foreread_plan::{
 use foreread_sources::signature::Roles;
 use rustc_hash::FxHashMap;
 
-use crate::record::{Item, Writing};
+use crate::record::writer::{Item, Writing};
 
 /// A record being made. Dropped, it leaves nothing behind.
 pub struct Making {

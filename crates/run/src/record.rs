@@ -11,10 +11,10 @@ mod lessons;
 mod orders;
 pub(super) mod part;
 mod sample;
-mod writer;
+pub(super) mod writer;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use foreread_plan::format::{Place, RecordFile};
 use foreread_plan::{
@@ -27,15 +27,12 @@ use rustc_hash::FxHashMap;
 use super::watch::Sink;
 pub(super) use lessons::learnt;
 use part::{LeftOut, Limits};
-use writer::Writer;
-pub(super) use writer::{Item, Writing};
+use writer::{FLUSH, Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
 /// And beside a plan, which mostly stays what it is: 56 MiB at most.
 const HELD: usize = 1 << 20;
-/// How long a batch that is not full waits to be handed over.
-const SOON: Duration = Duration::from_millis(250);
 
 /// A record being written. The first error ends the recording and is kept; the program goes on.
 pub(super) struct Recorder {
@@ -99,7 +96,7 @@ impl Recorder {
 
     /// Hand what was watched to the writer, if it is time for that.
     pub(super) fn flush(&mut self) {
-        if !self.is_held_back && !self.batch.is_empty() && self.handed_over.elapsed() >= SOON {
+        if !self.is_held_back && !self.batch.is_empty() && self.handed_over.elapsed() >= FLUSH {
             self.hand_over();
         }
     }

@@ -30,6 +30,7 @@ pub mod priority;
 pub mod process;
 pub mod processor;
 pub mod procfs;
+pub mod ready;
 pub mod replace;
 pub mod residency;
 pub mod signals;

@@ -1,5 +1,7 @@
 //! What is written down of a run.
 
+use std::time::Duration;
+
 use super::orders::{Order, SAMPLE, Sample, Waits};
 use super::writer::FLUSH;
 use super::*;

@@ -20,7 +20,7 @@ use super::sample;
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
 const BATCHES: usize = 64;
 /// How often what was handed over is made to survive a kill.
-pub(super) const FLUSH: Duration = super::SOON;
+pub(super) const FLUSH: Duration = Duration::from_millis(250);
 
 /// Boxed what is rare: an item is no larger than a sequence.
 pub(crate) enum Item {

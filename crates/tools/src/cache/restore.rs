@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use foreread_core::{Trace, fill};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, ThreadId};
 use foreread_sys::file::Opener;
-use foreread_sys::{cache, memory, residency};
+use foreread_sys::{cache, memory, ready};
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 use serde::Serialize;
@@ -112,7 +112,7 @@ pub(super) fn restore(args: &Restore) -> Result<ExitCode> {
 
 /// Waits for those of these pages that are on their way; how many of them are in memory. Where the kernel does not tell, all of them.
 fn await_pages(file: &OwnedFd, facts: &foreread_sys::file::FileFacts, pages: &[Range<u64>]) -> u64 {
-    let missing = || residency::ready(file, facts).map(|there| without(pages, &there));
+    let missing = || ready::pages(file, facts).map(|there| without(pages, &there));
     let Ok(left) = missing() else {
         return count(pages);
     };

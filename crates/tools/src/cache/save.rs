@@ -1,7 +1,7 @@
 //! `foreread cache save`: walks files and folders, or takes the files of a control group's programs, and writes down which of their pages
 //! are in memory.
 //!
-//! Data flow: paths → [`walk`] → [`residency::ready`] → [`RecordFile`], which takes its place once it is whole.
+//! Data flow: paths → [`walk`] → [`ready::pages`] → [`RecordFile`], which takes its place once it is whole.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -16,7 +16,7 @@ use foreread_plan::{
 };
 use foreread_run::destination;
 use foreread_sys::file::{FileFacts, Opener};
-use foreread_sys::{residency, way};
+use foreread_sys::{ready, way};
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 use serde::Serialize;
@@ -191,7 +191,7 @@ impl Saving {
         account.looked_at += 1;
         let ready = self.opener.open(path).and_then(|(file, facts)| {
             // Whoever may not ask gets no answer, not an error of the file.
-            match residency::ready(&file, &facts) {
+            match ready::pages(&file, &facts) {
                 Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => Ok((facts, None)),
                 ready => ready.map(|ready| (facts, Some(ready))),
             }

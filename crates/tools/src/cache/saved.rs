@@ -11,7 +11,7 @@ use anyhow::Result;
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, Kind, PAGE};
 use foreread_sys::file::{FileFacts, Opener, fiemap};
-use foreread_sys::residency;
+use foreread_sys::ready;
 
 use super::LeftOut;
 use super::mounts::Mounts;
@@ -170,7 +170,7 @@ impl Wanted {
                 .iter()
                 .map(|pages| pages.start.min(size)..pages.end.min(size));
             let pages: Vec<_> = within.filter(|pages| !pages.is_empty()).collect();
-            let there = residency::ready(&file, &facts).unwrap_or_default();
+            let there = ready::pages(&file, &facts).unwrap_or_default();
             let mut missing = without(&pages, &there);
             let all = count(&missing);
             wanted.there += count(&pages) - all;

@@ -13,7 +13,7 @@ use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Asked, Said};
 use foreread_run::{find_preload, preload_variables};
 
-use super::to_ask;
+use super::asking::to_ask;
 use crate::output::output;
 
 /// Prints the commands, in the language of POSIX's shell.

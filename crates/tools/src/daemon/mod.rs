@@ -10,6 +10,7 @@
 //!
 //! Invariant: whatever a daemon or the names in its answers hold, a terminal is steered by none of it.
 
+pub(crate) mod asking;
 mod environment;
 mod predict;
 mod run;
@@ -17,17 +18,14 @@ pub(crate) mod status;
 mod stop;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
-use foreread_daemon::control::ask;
-use foreread_daemon::control::wire::{Asked, Said};
-use foreread_daemon::{Status, metrics};
+use anyhow::Result;
+use foreread_daemon::metrics;
 
 use crate::args::daemon::Daemon;
 use crate::output::{output, unable};
+use asking::{status_at, to_ask};
 
 pub(crate) use predict::predict;
 
@@ -46,19 +44,4 @@ pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// The status of the daemon that listens there.
-pub(crate) fn status_at(socket: &Path) -> Result<Status> {
-    match ask(socket, &Asked::Status)?.said {
-        Said::Status { status } => Ok(*status),
-        other => bail!("the daemon answers something else: {other:?}"),
-    }
-}
-
-/// The socket of the daemon that is asked: the user's own, if there is one.
-pub(crate) fn to_ask(place: &Where) -> PathBuf {
-    let own = || own_socket().filter(|socket| socket.exists());
-    let given = place.socket.clone().or_else(own);
-    given.unwrap_or_else(|| SYSTEM_SOCKET.into())
 }

@@ -19,8 +19,8 @@ use foreread_words::units::{WIDTH, cut};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
+use super::asking::to_ask;
 use super::status::percent;
-use super::to_ask;
 use crate::args;
 use crate::output::{output, width};
 

@@ -12,7 +12,7 @@ use foreread_daemon::{Program, Status};
 use foreread_words::units::{ago, bytes, cut, duration, folded};
 use foreread_words::{counted, shown};
 
-use super::{status_at, to_ask};
+use super::asking::{status_at, to_ask};
 use crate::args;
 use crate::output::{output, width};
 

@@ -10,7 +10,7 @@ use foreread_daemon::control::wire::{Asked, SAVING, Said};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::to_ask;
+use super::asking::to_ask;
 use crate::output::output;
 
 /// Stops the daemon.

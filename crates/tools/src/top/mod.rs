@@ -29,7 +29,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::args;
-use crate::daemon::{status_at, to_ask};
+use crate::daemon::asking::{status_at, to_ask};
 use crate::output::{output, width};
 use runs::{Run, Runs};
 use view::View;

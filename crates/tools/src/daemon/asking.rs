@@ -1,0 +1,24 @@
+//! Which daemon is asked, and how it goes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use foreread_daemon::Status;
+use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
+use foreread_daemon::control::ask;
+use foreread_daemon::control::wire::{Asked, Said};
+
+/// The status of the daemon that listens there.
+pub(crate) fn status_at(socket: &Path) -> Result<Status> {
+    match ask(socket, &Asked::Status)?.said {
+        Said::Status { status } => Ok(*status),
+        other => bail!("the daemon answers something else: {other:?}"),
+    }
+}
+
+/// The socket of the daemon that is asked: the user's own, if there is one.
+pub(crate) fn to_ask(place: &Where) -> PathBuf {
+    let own = || own_socket().filter(|socket| socket.exists());
+    let given = place.socket.clone().or_else(own);
+    given.unwrap_or_else(|| SYSTEM_SOCKET.into())
+}
