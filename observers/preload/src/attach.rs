@@ -9,7 +9,9 @@ use core::ffi::{CStr, c_void};
 use foreread_ring::{AREA_SIZE, Address, Clock, ENV, Mode, Passage, Shared, Writer, address};
 
 use crate::sys::{self, Allowed, Regular};
-use crate::{confined, direct, files, paths, real, report, root, seats, stdio, threads, uring};
+use crate::{
+    confined, direct, paths, process, real, report, root, seats, stdio, table, threads, uring,
+};
 
 /// How the variable begins.
 const VARIABLE: &[u8] = b"FOREREAD_RING=";
@@ -31,14 +33,14 @@ pub fn start(allowed: Allowed) {
     let pid = sys::getpid(allowed);
     // The supervisor looks for our threads in its /proc, by the numbers we report: both need that /proc, and we agree on
     // who we are.
-    let outer = outer_pid(allowed);
+    let outer = process::outer_pid(allowed);
     if outer != Some(pid) {
         return shared.pass(outer.unwrap_or(pid), Passage::Apart);
     }
     if shared.clock() == Clock::Tsc && !sys::has_counter(allowed) {
         return;
     }
-    if !files::ready(allowed) || !seats::ready(allowed, pid) {
+    if !table::ready(allowed) || !seats::ready(allowed, pid) {
         return;
     }
     sys::leave_out_of_cores(allowed, shared);
@@ -108,14 +110,4 @@ fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
         size_of::<Shared>(),
     );
     None
-}
-
-/// This process's number in /proc.
-pub fn outer_pid(allowed: Allowed) -> Option<u32> {
-    let mut buffer = [0; 16];
-    let digits = sys::readlink(allowed, c"/proc/self", &mut buffer)?;
-    Some(digits.iter().fold(0_u32, |n, digit| {
-        n.wrapping_mul(10)
-            .wrapping_add(u32::from(digit.wrapping_sub(b'0')))
-    }))
 }

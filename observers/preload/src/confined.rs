@@ -12,8 +12,9 @@ use core::ffi::{c_int, c_long, c_ulong};
 
 use foreread_ring::Clock;
 
+use crate::area::area;
 use crate::sys::{self, Allowed};
-use crate::{files, report, root};
+use crate::{process, root, table};
 
 /// A `prctl`.
 pub fn controlling(option: c_int, first: c_ulong, call: impl FnOnce() -> c_int) -> c_int {
@@ -23,7 +24,7 @@ pub fn controlling(option: c_int, first: c_ulong, call: impl FnOnce() -> c_int) 
         }
         // Strict mode takes the counter away, too.
         (libc::PR_SET_SECCOMP, _) | (libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) => {
-            report::detach();
+            process::detach();
             call()
         }
         _ => call(),
@@ -34,7 +35,7 @@ pub fn controlling(option: c_int, first: c_ulong, call: impl FnOnce() -> c_int) 
 pub fn secluding(operation: u32, call: impl FnOnce() -> c_long) -> c_long {
     match operation {
         libc::SECCOMP_SET_MODE_STRICT => {
-            report::detach();
+            process::detach();
             call()
         }
         libc::SECCOMP_SET_MODE_FILTER => filtering(call, |result| result >= 0),
@@ -45,19 +46,19 @@ pub fn secluding(operation: u32, call: impl FnOnce() -> c_long) -> c_long {
 /// Puts a filter in place. Threads that it applies to may be in a hook at that moment: nobody asks the kernel anything
 /// from before the call on.
 fn filtering<T: Copy>(call: impl FnOnce() -> T, succeeded: impl FnOnce(T) -> bool) -> T {
-    if report::area().is_some_and(|area| area.clock() != Clock::Tsc) {
+    if area().is_some_and(|area| area.clock() != Clock::Tsc) {
         // Not every kernel tells the time without a system call.
-        report::detach();
+        process::detach();
     }
     // The last chance to do so.
-    files::restore_all();
+    table::restore_all();
     let was_confined = sys::confine(true);
     let result = call();
     if !succeeded(result) {
         sys::confine(was_confined);
         return result;
     }
-    if let (Some(area), false) = (report::area(), was_confined) {
+    if let (Some(area), false) = (area(), was_confined) {
         area.count_filtered();
     }
     // A loader makes calls of its own to load this library.

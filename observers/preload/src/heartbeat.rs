@@ -1,13 +1,12 @@
 //! Whether anybody listens.
 //!
 //! The supervisor counts its looks at the rings. Where that count stands still for long while there is something to report,
-//! it is gone, and the library lets go ([`report::detach`]).
+//! it is gone, and the library lets go ([`process::detach`](crate::process::detach)).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use foreread_ring::{Mode, Shared};
 
-use crate::report;
 use crate::sys::{self, Allowed};
 
 /// How long a full ring is waited for while recording, in ns.
@@ -28,35 +27,38 @@ static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static SILENCE: AtomicU64 = AtomicU64::new(0);
 
+/// Nobody has read a full ring for long.
+pub struct Dead;
+
 /// The ring is full. While recording, waits a little for the supervisor to make room;
-/// otherwise, and when waiting was in vain, the event is lost.
+/// otherwise, and when waiting was in vain, the event is lost. Returns whether it was published.
 #[cold]
-pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> bool {
+pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> Result<bool, Dead> {
     let beat = area.heartbeat();
     if STALLED_BEAT.load(Ordering::Relaxed) == beat {
         // Nobody has read since the last time this was in vain: do not wait again.
-        if sys::clock(libc::CLOCK_MONOTONIC_COARSE)
-            .saturating_sub(STALLED_SINCE.load(Ordering::Relaxed))
-            > DEAD_AFTER
-        {
-            report::detach();
-        }
         area.add_lost(1);
-        return false;
+        let since = STALLED_SINCE.load(Ordering::Relaxed);
+        let stalled = sys::clock(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(since);
+        return if stalled > DEAD_AFTER {
+            Err(Dead)
+        } else {
+            Ok(false)
+        };
     }
     if let (Mode::Record, Some(allowed)) = (area.mode(), Allowed::now()) {
         let until = sys::clock(libc::CLOCK_MONOTONIC) + WAIT;
         while sys::clock(libc::CLOCK_MONOTONIC) < until {
             sys::nap(allowed);
             if retry() {
-                return true;
+                return Ok(true);
             }
         }
     }
     STALLED_SINCE.store(sys::clock(libc::CLOCK_MONOTONIC_COARSE), Ordering::Relaxed);
     STALLED_BEAT.store(area.heartbeat(), Ordering::Relaxed);
     area.add_lost(1);
-    false
+    Ok(false)
 }
 
 /// Whether the supervisor has been silent for long, as far as reads went on meanwhile: a process that was stopped was

@@ -18,7 +18,7 @@ use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 use crate::exec::Strings;
 use crate::names::{Answer, Look};
 use crate::real::{self, real};
-use crate::{confined, direct, exec, files, names, open, paths, report, root, seats, watch};
+use crate::{confined, direct, exec, files, names, open, paths, report, root, seat, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -121,13 +121,13 @@ unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_
 
 #[inline(never)]
 unsafe extern "C" fn read_on(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
-    let streak = seats::streak();
+    let streak = seat::streak();
     if !streak.may_go_on(fd, len) {
         return watched_read(fd, buffer, len);
     }
     // SAFETY: the program's own call, by the number of the function's.
     let got = unsafe { direct::call(libc::SYS_read, [fd as usize, buffer as usize, len]) };
-    if streak.goes_on(fd, got) {
+    if seat::goes_on(fd, got) {
         got
     } else {
         watch::apart(fd, got)
@@ -269,7 +269,7 @@ fn reading_with(fd: c_int, flags: c_int, read: impl FnOnce() -> ssize_t) -> ssiz
 fn advising(fd: c_int, advice: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let result = call();
     if result == 0 {
-        files::advised(fd, advice);
+        watch::advised(fd, advice);
     }
     result
 }

@@ -27,13 +27,17 @@
 
 #![no_std]
 
+mod area;
 mod attach;
 mod called;
 mod confined;
+mod descriptor;
 mod direct;
 mod exec;
 mod files;
+mod functions;
 mod heartbeat;
+mod home;
 mod hooks;
 mod key;
 mod memory;
@@ -41,14 +45,17 @@ mod names;
 mod open;
 mod pace;
 mod paths;
+mod process;
 mod real;
 mod report;
 mod root;
+mod seat;
 mod seats;
 mod stdio;
 mod streak;
 mod symbols;
 mod sys;
+mod table;
 mod threads;
 mod uring;
 mod watch;

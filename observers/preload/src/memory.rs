@@ -1,21 +1,26 @@
 //! What the library writes to when a program starts, side by side.
 //!
 //! The first write to a page costs a page fault, in each process: a good part of what the library costs a short one. So all that is
-//! larger than a word lies here, in the order in which it fits on one page, except what a fork must not copy ([`seats`](crate::seats)).
+//! larger than a word lies here, in the order in which it fits on one page, except what a fork must not copy ([`seat`](crate::seat)).
 
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
 
-use foreread_ring::{RINGS, Slots};
+use foreread_ring::{PATH_MAX, RINGS, Slots};
 
-use crate::paths::{Paths, Program};
-use crate::real;
-use crate::root::Library;
+use crate::functions;
+
+/// How many directories are kept, the working directory among them. After them is a place for what was just asked.
+pub const DIRECTORIES: usize = 17;
+
+/// A longer path of the program itself is asked for by each thread, and one of this library stays in the environment; bytes.
+const LONGEST: usize = 512;
 
 #[repr(C)]
 pub struct Memory {
     /// Of the C library's functions; 0 before all are looked up.
-    pub addresses: [AtomicUsize; real::COUNT],
+    pub addresses: [AtomicUsize; functions::COUNT],
     /// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
     pub mapped: [AtomicPtr<Slots>; RINGS],
     pub library: Library,
@@ -25,9 +30,47 @@ pub struct Memory {
 }
 
 pub static MEMORY: Memory = Memory {
-    addresses: [const { AtomicUsize::new(0) }; real::COUNT],
+    addresses: [const { AtomicUsize::new(0) }; functions::COUNT],
     mapped: [const { AtomicPtr::new(ptr::null_mut()) }; RINGS],
     library: Library::new(),
     program: Program::new(),
     paths: Paths::new(),
 };
+
+/// The cached paths. Apart from the rest, so that they are all zeros and take no room in
+/// the library's file.
+pub struct Paths(pub UnsafeCell<Kept>);
+
+pub type Kept = [[u8; PATH_MAX]; DIRECTORIES + 1];
+
+impl Paths {
+    const fn new() -> Self {
+        Self(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 1]))
+    }
+}
+
+/// The program's own path, which stays.
+pub struct Program(pub UnsafeCell<[u8; LONGEST]>);
+
+impl Program {
+    const fn new() -> Self {
+        Self(UnsafeCell::new([0; LONGEST]))
+    }
+}
+
+// SAFETY: only touched by who holds the cache's lock alone.
+unsafe impl Sync for Program {}
+
+// SAFETY: only changed by who holds the cache's lock alone, and only read by who holds it with others.
+unsafe impl Sync for Paths {}
+
+/// This library's path in the variable.
+pub struct Library(pub UnsafeCell<[u8; LONGEST]>);
+// SAFETY: written once, when the program begins, before its length is told.
+unsafe impl Sync for Library {}
+
+impl Library {
+    const fn new() -> Self {
+        Self(UnsafeCell::new([0; LONGEST]))
+    }
+}

@@ -11,7 +11,7 @@ use foreread_ring::{
 use crate::files::{self, Entry};
 use crate::names::{self, Look};
 use crate::paths::{self, Parts};
-use crate::{report, seats, stdio, threads};
+use crate::{report, seats, threads};
 
 /// An open: `call` returns the new descriptor.
 #[inline(always)]
@@ -162,7 +162,7 @@ pub fn opening_stream(
     mode: *const c_char,
     call: impl FnOnce() -> *mut libc::FILE,
 ) -> *mut libc::FILE {
-    let Some(area) = report::area().filter(|_| stdio::is_hooked()) else {
+    let Some(area) = report::area().filter(|_| seats::sees_stdio()) else {
         return call();
     };
     let begun = begin(area);

@@ -5,7 +5,7 @@
 //! and of a read like the one before, of the same file, call and length, not even that. After [`MEASURED`] of the first sort,
 //! or as many of the second as the ring takes together, one is measured all the same.
 
-use crate::report::{Read, Start, stamp};
+use crate::area::stamp;
 
 /// A read is quick, in ticks, if it takes less, and begins less after the one before: no device answers in that time.
 const QUICK: u64 = 1 << 14;
@@ -62,31 +62,32 @@ impl Pace {
         left: 0,
     };
 
-    /// The times of a read that has just ended, `more` after the last one that was asked about.
+    /// The times of a read of `len` bytes that has ended, `more` after the last one that was asked about. `begun` is `None` where that
+    /// was not looked up, `ended` where that was just now.
     #[inline(always)]
-    pub fn times(&mut self, read: &Read, more: u16) -> Times {
+    pub fn times(&mut self, begun: Option<u64>, ended: Option<u64>, len: u64, more: u16) -> Times {
         let since = u64::from(more) + 1;
         let due = self.began + (self.took + QUICK) * since;
         // One not looked up may have begun later, by what else the thread has done since one was.
-        let (looked_up, start) = match read.start {
-            Start::At(start) => (true, start),
-            Start::AtOnce(_) => (false, self.began + self.period * since),
+        let (looked_up, start) = match begun {
+            Some(start) => (true, start),
+            None => (false, self.began + self.period * since),
         };
         let in_time = start < due;
         let gone = start.saturating_sub(self.began);
         self.began = start;
-        let short = read.ended.is_none() && read.len <= SHORT;
+        let short = ended.is_none() && len <= SHORT;
         self.left = self.left.saturating_sub(more as u8);
         if short && self.left > 0 {
             self.left -= 1;
         } else {
-            let took = read.ended.unwrap_or_else(stamp).saturating_sub(start);
+            let took = ended.unwrap_or_else(stamp).saturating_sub(start);
             if in_time && looked_up {
                 self.period = gone / since;
             }
             let quick = short && in_time && took < QUICK;
-            self.took = match read.ended {
-                None => at_once(took, read.len),
+            self.took = match ended {
+                None => at_once(took, len),
                 Some(_) => took,
             };
             self.quick = if quick {

@@ -7,7 +7,6 @@
 //! A path is handed on in parts, and what the kernel says is written where it stays: a signal handler's stack has no room
 //! for a path.
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::hint;
 use core::ptr;
@@ -15,15 +14,12 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 
 use foreread_ring::PATH_MAX;
 
-use crate::memory::MEMORY;
+use crate::memory::{DIRECTORIES, Kept, MEMORY};
 use crate::sys::{self, Allowed};
-use crate::{files, report};
+use crate::{home, table};
 
-/// How many directories are kept, the working directory among them, and after them a place for what was just asked.
-const DIRECTORIES: usize = 17;
+/// The place for what was just asked.
 const ASKED: usize = DIRECTORIES;
-/// A longer path of the program itself is asked for by each thread, in bytes.
-const LONGEST: usize = 512;
 
 /// The key of a free place.
 const NONE: c_int = -1;
@@ -44,33 +40,6 @@ struct Cache {
     turn: AtomicUsize,
     program: AtomicUsize,
 }
-
-/// The cached paths. Apart from the rest, so that they are all zeros and take no room in
-/// the library's file.
-pub struct Paths(UnsafeCell<Kept>);
-
-type Kept = [[u8; PATH_MAX]; DIRECTORIES + 1];
-
-impl Paths {
-    pub const fn new() -> Self {
-        Self(UnsafeCell::new([[0; PATH_MAX]; DIRECTORIES + 1]))
-    }
-}
-
-/// The program's own path, which stays.
-pub struct Program(UnsafeCell<[u8; LONGEST]>);
-
-impl Program {
-    pub const fn new() -> Self {
-        Self(UnsafeCell::new([0; LONGEST]))
-    }
-}
-
-// SAFETY: only touched by who holds the cache's lock alone.
-unsafe impl Sync for Program {}
-
-// SAFETY: only changed by who holds the cache's lock alone, and only read by who holds it with others.
-unsafe impl Sync for Paths {}
 
 static CACHE: Cache = Cache {
     lock: AtomicU32::new(0),
@@ -204,7 +173,7 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
     let allowed = Allowed::now()?;
     if key == libc::AT_FDCWD {
         // The cache belongs to the process whose memory this is.
-        if report::at_home() {
+        if home::at_home() {
             let place = ask_cwd(allowed, paths)?;
             return kept(place, paths);
         }
@@ -213,7 +182,7 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
     }
     let len = ask_descriptor(allowed, key, &mut paths[ASKED])?.len();
     // One that was not seen to be opened may be closed unseen.
-    if files::is_tracked(key) {
+    if table::is_tracked(key) {
         keep(key, b"", len, paths);
     }
     paths[ASKED].get(..len)

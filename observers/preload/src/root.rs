@@ -7,13 +7,13 @@
 //! and write their title over what the kernel has put there. That copy is looked at and changed by the kernel, which knows
 //! what is there; under a filter, where it cannot be asked, the copy stays as it is.
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use crate::area::area;
 use crate::memory::MEMORY;
-use crate::report;
+use crate::process;
 use crate::symbols;
 use crate::sys::{self, Allowed};
 
@@ -26,21 +26,8 @@ const BY_LOADER: &[u8] = b"/$LIB/";
 /// The variable, as the kernel has put it there; null if there is none.
 static GIVEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// The longest path of this library that is taken out of the environment, in bytes.
-const LONGEST: usize = 512;
 /// How long this library's path in the variable is; 0 until that is known.
 static LEN: AtomicUsize = AtomicUsize::new(0);
-
-/// This library's path in the variable.
-pub struct Library(UnsafeCell<[u8; LONGEST]>);
-// SAFETY: written once, when the program begins, before its length is told.
-unsafe impl Sync for Library {}
-
-impl Library {
-    pub const fn new() -> Self {
-        Self(UnsafeCell::new([0; LONGEST]))
-    }
-}
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
 const ROOM: usize = 1024;
@@ -119,7 +106,7 @@ pub fn leave_out() {
 /// Whether the library is in this process's environment, as far as is known, and the environment is its own: a child that only borrows the
 /// memory would change its parent's. A process that reports nothing, as in another PID namespace, may start programs all the same.
 fn has_own_environment() -> bool {
-    is_noted() && (report::at_home() || report::area().is_none())
+    is_noted() && (process::at_home() || area().is_none())
 }
 
 /// Takes the library out of the environment unless it `stays`, by its path there.

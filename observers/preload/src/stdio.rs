@@ -8,10 +8,11 @@
 //! nothing is touched and stdio is reported as not observed.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::functions::Real;
 use crate::sys::{self, Allowed};
-use crate::{files, real, watch};
+use crate::{files, real, seats, watch};
 
 type Read = unsafe extern "C" fn(*mut libc::FILE, *mut c_void, isize) -> isize;
 type Seek = unsafe extern "C" fn(*mut libc::FILE, i64, c_int) -> i64;
@@ -28,19 +29,13 @@ const PAGE: usize = 4096;
 /// The most bytes the tables can lie apart within the C library's read-only data.
 const MOST: usize = 2 * PAGE;
 
-static HOOKED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL_READ: AtomicUsize = AtomicUsize::new(0);
 static ORIGINAL_SEEK: AtomicUsize = AtomicUsize::new(0);
 static ORIGINAL_CLOSE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether reads through stdio are seen.
-pub fn is_hooked() -> bool {
-    HOOKED.load(Ordering::Relaxed)
-}
-
 /// Puts the hooks in place, if this is a C library they fit.
 pub fn hook(allowed: Allowed) {
-    let find = |one: real::Real| one.found().unwrap_or(0);
+    let find = |one: Real| one.found().unwrap_or(0);
     let hooks = [
         (
             READ,
@@ -95,7 +90,7 @@ pub fn hook(allowed: Allowed) {
     }
     // SAFETY: as they were.
     unsafe { sys::protect(allowed, first, len, libc::PROT_READ) };
-    HOOKED.store(true, Ordering::Relaxed);
+    seats::see_stdio();
 }
 
 /// A stream's descriptor, asked without a trace in errno. This takes no lock.

@@ -14,9 +14,8 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 
 use foreread_ring::{Writer, thread};
 
-use crate::files::Descriptor;
-use crate::seats::Busy;
-use crate::{direct, files, report, seats, threads};
+use crate::descriptor::Descriptor;
+use crate::{area, direct, threads};
 
 /// No descriptor.
 const NONE: c_int = -1;
@@ -60,17 +59,14 @@ impl Streak {
         self.fd.load(Ordering::Relaxed) == fd
             && self.len.load(Ordering::Relaxed) == len as u64
             && self.is_own()
-            && self.wanted.load(Ordering::Relaxed) == report::wanted()
+            && self.wanted.load(Ordering::Relaxed) == area::wanted()
             && direct::is_possible()
             && threads::is_marked()
     }
 
-    /// Counts the read, if it is one of them.
+    /// Counts the read, if it is one of them: whether there may be another. The caller keeps signal handlers out.
     #[inline(always)]
-    pub fn goes_on(&self, fd: c_int, got: isize) -> bool {
-        let Some(_busy) = seats::main_seat().and_then(Busy::quietly) else {
-            return false;
-        };
+    pub fn goes_on(&self, fd: c_int, got: isize) -> Option<bool> {
         let len = self.len.load(Ordering::Relaxed);
         // SAFETY: in the table of descriptors.
         let descriptor = unsafe { &*self.descriptor.load(Ordering::Relaxed) };
@@ -80,36 +76,29 @@ impl Streak {
             || descriptor.entry.load(Ordering::Relaxed) != self.entry.load(Ordering::Relaxed)
             || !threads::is_marked()
         {
-            return false;
+            return None;
         }
         threads::add_alone(&descriptor.offset, len);
         // SAFETY: in the area, which is never taken away.
         let counter = unsafe { &*self.counter.load(Ordering::Relaxed) };
         threads::add_alone(counter, Writer::ONE_MORE);
-        if threads::add_alone(&self.left, u64::MAX) == 1 {
-            self.is_full();
+        let is_last = threads::add_alone(&self.left, u64::MAX) == 1;
+        if is_last {
+            self.fd.store(NONE, Ordering::Relaxed);
         }
-        true
+        Some(!is_last)
     }
 
-    #[cold]
-    fn is_full(&self) {
-        self.fd.store(NONE, Ordering::Relaxed);
-        if let Some(seat) = seats::main_seat() {
-            seat.goes_on.store(false, Ordering::Relaxed);
-        }
-    }
-
-    /// Begins, after a read at the cursor of a descriptor that was published in place of the one before, by the main
-    /// thread.
-    pub fn begin(&self, writer: &Writer, fd: c_int, len: u64) {
-        let (Some(descriptor), Some((counter, left))) = (files::plain(fd), writer.counter()) else {
+    /// Begins, after a read at the cursor of a descriptor that nobody else can move, which was published in place of the one before, by
+    /// the main thread.
+    pub fn begin(&self, writer: &Writer, fd: c_int, descriptor: &'static Descriptor, len: u64) {
+        let Some((counter, left)) = writer.counter() else {
             return;
         };
         if !direct::is_possible() {
             return;
         }
-        self.wanted.store(report::wanted(), Ordering::Relaxed);
+        self.wanted.store(area::wanted(), Ordering::Relaxed);
         self.fd.store(fd, Ordering::Relaxed);
         self.len.store(len, Ordering::Relaxed);
         self.entry

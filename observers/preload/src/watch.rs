@@ -141,6 +141,14 @@ pub fn dropped(fd: c_int) {
     }
 }
 
+/// The program has told the kernel how it reads a file, or that it drops it.
+pub fn advised(fd: c_int, advice: c_int) {
+    if matches!(advice, libc::POSIX_FADV_DONTNEED | libc::POSIX_FADV_NOREUSE) {
+        dropped(fd);
+    }
+    files::advised(fd, advice);
+}
+
 /// A call that takes a pointer to its source's offset, or null for the cursor: the kernel
 /// has advanced what it points to by what was read.
 #[inline(always)]

@@ -1,0 +1,76 @@
+//! The area: by which this process reports, and what is wanted of it.
+//!
+//! The library is attached when the area named by the environment could be mapped and
+//! is of this layout, and silent otherwise.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use foreread_ring::{Clock, Shared, Wanted};
+
+use crate::sys;
+
+static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+static TSC: AtomicBool = AtomicBool::new(false);
+
+/// What is wanted: what the area says, if there is one.
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
+static NOTHING: Wanted = Wanted::nothing();
+
+/// [`Wanted::once_done`] as it was when all advice was taken back.
+static DONE: AtomicU32 = AtomicU32::new(Wanted::NOT_DONE);
+
+/// The area, if attached.
+#[inline(always)]
+pub fn area() -> Option<&'static Shared> {
+    // SAFETY: null, or a mapping of `Shared` that is never taken away.
+    unsafe { AREA.load(Ordering::Relaxed).as_ref() }
+}
+
+/// Whether there is nothing to do about a read but to make the call.
+#[inline(always)]
+pub fn is_idle() -> bool {
+    // SAFETY: a static, or in the area, which is never taken away.
+    unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing(DONE.load(Ordering::Relaxed)) }
+}
+
+/// All that is wanted now: another number whenever it is not the same.
+#[inline(always)]
+pub fn wanted() -> u32 {
+    // SAFETY: as above.
+    unsafe { (*WANTED.load(Ordering::Relaxed)).word() }
+}
+
+/// All advice was taken back when [`Wanted::once_done`] was this.
+pub fn settled(done: u32) {
+    DONE.store(done, Ordering::Relaxed);
+}
+
+/// Now, in the area's ticks.
+#[inline(always)]
+pub fn stamp() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if TSC.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has the instruction.
+        return unsafe { core::arch::x86_64::_rdtsc() };
+    }
+    stamp_by_call()
+}
+
+#[cold]
+fn stamp_by_call() -> u64 {
+    sys::clock(libc::CLOCK_MONOTONIC)
+}
+
+/// From now on there is this area.
+pub fn attach(area: &'static Shared) {
+    TSC.store(area.clock() == Clock::Tsc, Ordering::Relaxed);
+    AREA.store(ptr::from_ref(area).cast_mut(), Ordering::Release);
+    WANTED.store(ptr::from_ref(area.wanted()).cast_mut(), Ordering::Relaxed);
+}
+
+/// From now on there is none.
+pub fn detach() {
+    WANTED.store((&raw const NOTHING).cast_mut(), Ordering::Relaxed);
+    AREA.store(ptr::null_mut(), Ordering::Relaxed);
+}

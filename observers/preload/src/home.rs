@@ -1,0 +1,49 @@
+//! Whose the library's memory is: this process's, or its parent's, which a child of `vfork` borrows.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use foreread_ring::thread;
+
+use crate::seat;
+use crate::sys::{self, Allowed};
+
+/// The thread, as [`thread`] has it, one of whose children may be borrowing this process's memory, or [`NOBODY`] or
+/// [`ANYBODY`].
+static LENT: AtomicUsize = AtomicUsize::new(NOBODY);
+const NOBODY: usize = 0;
+const ANYBODY: usize = usize::MAX;
+
+/// From now on a child that this thread has made may be borrowing this process's memory, while the thread waits for it.
+pub fn lending() {
+    let own = thread().map_or(ANYBODY, |own| own.as_ptr() as usize);
+    let lent = LENT.swap(own, Ordering::Relaxed);
+    if lent != NOBODY && lent != own {
+        LENT.store(ANYBODY, Ordering::Relaxed);
+    }
+}
+
+/// From now on a child that this process has made in its own way may have its memory, or a copy of it.
+pub fn lending_to_anybody() {
+    LENT.store(ANYBODY, Ordering::Relaxed);
+}
+
+/// Whether this is the process the library's memory belongs to, and not a child that only borrows it (vfork). The kernel
+/// need not be asked unless this thread has lent the memory.
+pub fn at_home() -> bool {
+    let lent = LENT.load(Ordering::Relaxed);
+    let own = thread().map_or(ANYBODY, |own| own.as_ptr() as usize);
+    if lent == NOBODY || lent != own && lent != ANYBODY {
+        return true;
+    }
+    let at_home = Allowed::now().is_some_and(|allowed| seat::owner() == sys::getpid(allowed));
+    if at_home && lent == own && own != ANYBODY {
+        // The thread goes on when its child has ended, or has become another program.
+        LENT.store(NOBODY, Ordering::Relaxed);
+    }
+    at_home
+}
+
+/// A forked child has lent its memory to nobody.
+pub fn forget() {
+    LENT.store(NOBODY, Ordering::Relaxed);
+}
