@@ -8,84 +8,19 @@
 
 #include "thread.h"
 
-#define MODE_TYPE 0170000
-#define MODE_REGULAR 0100000
 #define MODE_DIRECTORY 0040000
 #define AT_FDCWD (-100)
-#define PROC_SUPER_MAGIC 0x9fa0
-#define TMPFS_MAGIC 0x01021994
-
-/* On the way up from a place to the root. */
-struct way {
-	struct named *out;
-	struct mount *mount;
-	/* The mount's own root. */
-	struct dentry *root;
-	struct dentry *dentry;
-	__u32 at;
-	__u32 is_whole;
-};
-
-/* A field of a dentry, out of what was read of it from its `d_parent` on. The distance is a number of its own: the verifier
- * lets nothing be taken off a pointer to the stack. */
-#define LINKED(type, links, field)                                                                     \
-	({                                                                                             \
-		__u64 distance = bpf_core_field_offset(struct dentry, field) -                         \
-				 bpf_core_field_offset(struct dentry, d_parent);                       \
-		barrier_var(distance);                                                                 \
-		*(type *)((char *)(links) + distance);                                                 \
-	})
-
-/* Goes one step up; 1 at the end. */
-static long step_up(__u64 step, struct way *way)
-{
-	struct dentry *dentry = way->dentry, *parent;
-	struct mount *mount = way->mount, *above;
-	__u64 links[3] = {};
-	__u32 at = way->at, len;
-
-	/* Parent and name lie side by side: one read in place of three. */
-	if (bpf_probe_read_kernel(links, sizeof links, (void *)dentry + bpf_core_field_offset(struct dentry, d_parent)))
-		return 1;
-	parent = LINKED(struct dentry *, links, d_parent);
-	if (dentry == way->root || dentry == parent) {
-		above = BPF_CORE_READ(mount, mnt_parent);
-		if (above == mount || !above) {
-			way->is_whole = 1;
-			return 1;
-		}
-		way->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-		way->mount = above;
-		way->root = BPF_CORE_READ(above, mnt.mnt_root);
-		return 0;
-	}
-	len = LINKED(__u32, links, d_name.len);
-	if (len >= NAME_BYTES || at > PATH_BYTES - NAME_BYTES)
-		return 1;
-	way->out->path[at] = len;
-	if (bpf_probe_read_kernel(&way->out->path[at + 1], len & (NAME_BYTES - 1),
-				  LINKED(const void *, links, d_name.name)))
-		return 1;
-	way->at = at + 1 + (len & (NAME_BYTES - 1));
-	way->dentry = parent;
-	return 0;
-}
 
 /* Puts the names on the way from the root to this place into the thread's event. */
 static __noinline int put_names(struct thread *thread, struct vfsmount *mnt, struct dentry *dentry)
 {
-	struct way way = {
-		.mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt),
-		.dentry = dentry,
-	};
 	struct named *out;
+	struct way way;
 
 	if (!thread)
 		return 0;
 	out = &thread->out;
-	way.out = out;
-	way.root = BPF_CORE_READ(mnt, mnt_root);
-	bpf_loop(PATH_DEPTH, step_up, &way, 0);
+	way = go_up(out, mnt, dentry);
 	if (!way.is_whole)
 		out->flags |= NAMED_CUT;
 	else if ((__u64)way.mount != top_mount)
@@ -267,7 +202,7 @@ static __always_inline bool is_everybodys(struct thread *thread)
 	__u32 at = out->names;
 	unsigned char *name;
 
-	if (out->flags & (NAMED_APART | NAMED_CUT) || magic == PROC_SUPER_MAGIC || magic == TMPFS_MAGIC || at > PATH_BYTES)
+	if (out->flags & (NAMED_APART | NAMED_CUT) || magic == PROC_MAGIC || magic == TMPFS_MAGIC || at > PATH_BYTES)
 		return 0;
 	name = &out->path[at];
 	if (name[0] == '/')

@@ -142,7 +142,6 @@ enum {
 
 enum {
 	PATH_DEPTH = 64,
-	NAME_BYTES = 256,
 	PATH_BYTES = 4096,
 };
 

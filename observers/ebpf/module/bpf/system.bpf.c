@@ -11,26 +11,23 @@
  *
  * Data flow: the supervisor fills in `told`; probes -> ring, alarms.
  */
-#include "kernel.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
 #include "system.h"
+#define OUT system_event
+#define NAMES names
+#define NAMES_BYTES SYSTEM_PATH
+#define DEPTH SYSTEM_DEPTH
+#define LOSSES SYSTEM_PROBES
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define PAGE_SHIFT 12
-#define MODE_TYPE 0170000
-#define MODE_REGULAR 0100000
 #define MODE_BLOCK 0060000
 #define O_ACCMODE 3
 #define FMODE_EXEC 0x20
 /* thread_info.status: in a system call of a 32-bit program. */
 #define TS_COMPAT 2
 /* File systems whose files are never on a device. */
-#define PROC_MAGIC 0x9fa0
 #define SYSFS_MAGIC 0x62656572
-#define TMPFS_MAGIC 0x01021994
 #define CGROUP2_MAGIC 0x63677270
 #define RAMFS_MAGIC 0x858458f6
 /* How long a name is taken for known, in ns: directories are renamed, and the supervisor forgets. */
@@ -148,21 +145,6 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SYSTEM_PROBES);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
-
-static __always_inline void lose(__u32 probe)
-{
-	__u64 *count = bpf_map_lookup_elem(&lost, &probe);
-
-	if (count)
-		*count += 1;
-}
-
 static __always_inline __u32 process(void)
 {
 	return bpf_get_current_pid_tgid() >> 32;
@@ -253,56 +235,14 @@ static __always_inline bool is_on_device(struct inode *inode)
 	       magic != TMPFS_MAGIC && magic != CGROUP2_MAGIC && magic != RAMFS_MAGIC;
 }
 
-/* On the way up from a file to the root. */
-struct way {
-	struct system_event *out;
-	struct mount *mount;
-	struct dentry *dentry;
-	__u32 at;
-	__u32 is_whole;
-};
-
-/* Goes one step up; 1 at the end. */
-static long step_up(__u64 step, struct way *way)
-{
-	struct dentry *dentry = way->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
-	struct mount *mount = way->mount, *above;
-	__u32 at = way->at, len;
-
-	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
-		above = BPF_CORE_READ(mount, mnt_parent);
-		if (above == mount || !above) {
-			way->is_whole = 1;
-			return 1;
-		}
-		way->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-		way->mount = above;
-		return 0;
-	}
-	len = BPF_CORE_READ(dentry, d_name.len);
-	if (len >= SYSTEM_NAME || at > SYSTEM_PATH - SYSTEM_NAME - 1)
-		return 1;
-	way->out->names[at] = len;
-	if (bpf_probe_read_kernel(&way->out->names[at + 1], len & (SYSTEM_NAME - 1), BPF_CORE_READ(dentry, d_name.name)))
-		return 1;
-	way->at = at + 1 + (len & (SYSTEM_NAME - 1));
-	way->dentry = parent;
-	return 0;
-}
-
 /* Puts together the names that lead to a file; their bytes, or 0 where they are too many. */
 static __noinline int put_names(struct thread *thread, struct file *file)
 {
-	struct vfsmount *mnt = BPF_CORE_READ(file, f_path.mnt);
-	struct way way = {
-		.mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt),
-		.dentry = BPF_CORE_READ(file, f_path.dentry),
-	};
+	struct way way;
 
 	if (!thread)
 		return 0;
-	way.out = &thread->out;
-	bpf_loop(SYSTEM_DEPTH, step_up, &way, 0);
+	way = go_up(&thread->out, BPF_CORE_READ(file, f_path.mnt), BPF_CORE_READ(file, f_path.dentry));
 	return way.is_whole ? way.at : 0;
 }
 

@@ -36,7 +36,6 @@ enum {
 
 enum {
 	SYSTEM_DEPTH = 48,
-	SYSTEM_NAME = 256,
 	SYSTEM_PATH = 2048,
 };
 

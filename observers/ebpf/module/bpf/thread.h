@@ -6,13 +6,14 @@
 #ifndef FOREREAD_THREAD_H
 #define FOREREAD_THREAD_H
 
-#include "kernel.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
 #include "record.h"
+#define OUT named
+#define NAMES path
+#define NAMES_BYTES PATH_BYTES
+#define DEPTH PATH_DEPTH
+#define LOSSES PROBES
+#include "shared.h"
 
-#define PAGE_SHIFT 12
 #define PAGE_SIZE (1ULL << PAGE_SHIFT)
 /* What a call that has found all in memory is said to have taken at most, in ns, and one for each byte that was copied: less than makes
  * a read count as one that has waited (`foreread_plan::waited`). */
@@ -115,13 +116,6 @@ struct {
 	__type(value, struct request);
 } requests SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PROBES);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
-
 /* The thread that runs, if its process is followed. */
 static __always_inline struct thread *followed(void)
 {
@@ -134,14 +128,6 @@ static __always_inline struct thread *followed(void)
 	if (!how || *how != FOLLOWED)
 		return 0;
 	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-static __always_inline void lose(__u32 probe)
-{
-	__u64 *count = bpf_map_lookup_elem(&lost, &probe);
-
-	if (count)
-		*count += 1;
 }
 
 static __always_inline bool send(void *event, __u32 size, enum probe probe)

@@ -144,7 +144,6 @@ pub const NAMED_CUT: _bindgen_ty_3 = 8;
 pub const NAMED_APART: _bindgen_ty_3 = 16;
 pub type _bindgen_ty_3 = ::std::os::raw::c_uint;
 pub const PATH_DEPTH: _bindgen_ty_4 = 64;
-pub const NAME_BYTES: _bindgen_ty_4 = 256;
 pub const PATH_BYTES: _bindgen_ty_4 = 4096;
 pub type _bindgen_ty_4 = ::std::os::raw::c_uint;
 #[repr(C)]

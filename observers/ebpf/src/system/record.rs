@@ -16,7 +16,6 @@ pub type system_probe = ::std::os::raw::c_uint;
 pub const SYSTEM_WRITES: _bindgen_ty_1 = 1;
 pub type _bindgen_ty_1 = ::std::os::raw::c_uint;
 pub const SYSTEM_DEPTH: _bindgen_ty_2 = 48;
-pub const SYSTEM_NAME: _bindgen_ty_2 = 256;
 pub const SYSTEM_PATH: _bindgen_ty_2 = 2048;
 pub type _bindgen_ty_2 = ::std::os::raw::c_uint;
 #[repr(C)]
