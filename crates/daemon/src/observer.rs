@@ -1,18 +1,13 @@
 //! Who reports what processes do: those of the whole machine, or, without privileges, those of one user that are asked to.
 
-mod fanotify;
-mod look;
 #[cfg(test)]
 pub(crate) mod made;
-mod mounts;
-mod preload;
 
 use foreread_ebpf::system;
-use foreread_observe::Observer;
+use foreread_fanotify::Fanotify;
+use foreread_observe::{Observer, OwnPrograms};
 
 use crate::{ObserverChoice, Options};
-use fanotify::Fanotify;
-use preload::Preload;
 
 /// The observer that the options ask for. What else is to be known of the choice is handed to `say`, in a sentence.
 ///
@@ -27,7 +22,7 @@ pub fn open(options: &Options, say: &mut dyn FnMut(String)) -> Result<Box<dyn Ob
         Ok(observer) => Ok(Box::new(observer) as Box<dyn Observer>),
         Err(why) => Err(format!("no eBPF: {why}")),
     };
-    let preload = || match Preload::begin(options.fuse) {
+    let preload = || match OwnPrograms::begin(options.fuse) {
         Ok(observer) => Ok(Box::new(observer) as Box<dyn Observer>),
         Err(why) => Err(format!("no preload library: {why}")),
     };

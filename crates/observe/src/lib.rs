@@ -5,9 +5,11 @@
 //! | [`Event`] | who did what, and when |
 //! | [`Observer`] | whatever reports events, within the [`Budget`] of whoever takes them |
 //! | [`Reports`] | the ring of the preload library as an observer |
-//! | [`Allowance`] | how many events of one process, and of all, are looked at |
+//! | [`OwnPrograms`] | the same, as an observer of all programs of one user |
+//! | [`Processes`] | the processes that an observer of the machine knows, and how many of their events it looks at |
+//! | [`look`], [`mounts`] | what observers ask the kernel about processes, files and file systems |
 //!
-//! The kernel's side is an observer of its own (`observers/ebpf`), and so is fanotify (`crates/daemon`). `crates/run` and
+//! The kernel's side is an observer of its own (`observers/ebpf`), and so is fanotify (`observers/fanotify`). `crates/run` and
 //! `crates/daemon` take events from any of them.
 //!
 //! Invariant: what an observer hands out is checked as to its form (a read's kind is one that the observer can see), and not as
@@ -17,10 +19,16 @@
 
 mod allowance;
 mod event;
+pub mod look;
+pub mod mounts;
 mod observer;
+mod own;
+mod processes;
 mod reports;
 
-pub use allowance::{Allowance, Rate};
+use allowance::{Allowance, Rate};
 pub use event::{Event, File, How, Inode, Node, What, Who};
-pub use observer::{Budget, Observer, Progress, Wanted};
+pub use observer::{Budget, Observer, Progress, Wanted, now};
+pub use own::OwnPrograms;
+pub use processes::Processes;
 pub use reports::Reports;

@@ -3,6 +3,8 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::Event;
 
 /// How much of what processes do is to be reported.
@@ -49,6 +51,13 @@ pub trait Observer {
     fn environment(&self) -> Option<(&'static str, String)> {
         None
     }
+}
+
+/// ns of `CLOCK_MONOTONIC`, of which the times of the machine's observers are.
+pub fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// What a poll has come to.

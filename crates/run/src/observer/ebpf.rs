@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use foreread_ebpf::{self as ebpf, Observation};
-use foreread_observe::Observer;
+use foreread_observe::{Observer, now};
 use foreread_words::counted;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Sets the size of the ring for events, in bytes: for tests of a full one.
 const RING: &str = "FOREREAD_EBPF_RING";
@@ -15,9 +14,7 @@ const RING: &str = "FOREREAD_EBPF_RING";
 /// Observe what the process `front` starts, in a run that began so long ago.
 pub(super) fn observe(front: u32, elapsed: Duration) -> Result<Observation, String> {
     let ring = std::env::var(RING).ok().and_then(|size| size.parse().ok());
-    let now = clock_gettime(ClockId::Monotonic);
-    let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
-    let began = now.saturating_sub(elapsed).as_nanos() as u64;
+    let began = now().saturating_sub(elapsed.as_nanos() as u64);
     ebpf::observe(front, ring.unwrap_or(ebpf::RING), began)
 }
 

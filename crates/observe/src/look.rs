@@ -6,22 +6,26 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use foreread_observe::{File, Node};
 use foreread_sys::procfs::{self, Status};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use crate::{File, Node};
+
 /// What a path or a descriptor leads to.
-pub(super) enum Found {
+#[derive(Debug)]
+pub enum Found {
+    /// A regular file.
     Regular(File),
     /// A device, a pipe, a socket, a folder.
     Other,
+    /// Nothing, or nothing that can be looked at.
     Nothing,
 }
 
 /// What was found at `path`.
-pub(super) fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
+pub fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
     let Ok(about) = statx(there, c"", flags, wanted) else {
@@ -41,13 +45,14 @@ pub(super) fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
     })
 }
 
-pub(super) fn has_ended(pid: u32) -> bool {
+/// Whether there is no such process any more.
+pub fn has_ended(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// A process's parent and its effective user.
-pub(super) fn about(pid: u32) -> Option<(u32, u32)> {
+pub fn about(pid: u32) -> Option<(u32, u32)> {
     let status = procfs::status(pid).ok()?;
     let status = Status(&status);
     // The real user, then the effective one.
@@ -56,7 +61,7 @@ pub(super) fn about(pid: u32) -> Option<(u32, u32)> {
 }
 
 /// The program that a process runs.
-pub(super) fn program(pid: u32) -> Option<File> {
+pub fn program(pid: u32) -> Option<File> {
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let path = fs::read_link(&link).ok()?;
     // The kernel's own link leads to the file itself, by no path.

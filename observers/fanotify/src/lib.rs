@@ -1,24 +1,26 @@
-//! The observer for kernels without BPF: fanotify marks on the file systems whose files lie on a device.
+//! The observer of the machine for kernels without BPF: fanotify marks on the file systems whose files lie on a device.
 //!
 //! It sees opens and program starts, not what is read of a file, nor whether a file is opened to be written to. File systems that
 //! have handles are watched by name: the kernel opens nothing for an event. The others (overlay) are watched by descriptor.
 //!
-//! Invariants: what is kept is bounded; the work for one process, and for all, is bounded by an allowance of events per second,
-//! beyond which events are counted and dropped before they are looked at; the kernel's own queue is bounded, and its overflows are
-//! counted; no descriptor is held on a file system that is watched, so that it can be unmounted.
+//! Invariants: what is kept is bounded, and so is the work ([`foreread_observe::Processes`]); the kernel's own queue is bounded, and
+//! its overflows are counted; no descriptor is held on a file system that is watched, so that it can be unmounted.
 //!
-//! Data flow: fanotify's queue → [`Allowance`] → the directory's path ([`Directories`]) and the process ([`Processes`]) →
-//! [`Event`].
+//! Data flow: fanotify's queue → the process ([`Starts`]) and the directory's path ([`Directories`]) → [`Event`].
+
+#![forbid(unsafe_code)]
 
 mod directories;
-mod processes;
+mod starts;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use foreread_observe::{Allowance, Budget, Event, Observer, Progress, Rate};
+use foreread_observe::look::{Found, look};
+use foreread_observe::mounts::{self, Kinds};
+use foreread_observe::{Budget, Event, Observer, Progress, now};
 use foreread_sys::fanotify::{self as kernel, Group, Place, has_handles, system_of};
 use foreread_sys::mounts::{Mount, TABLE};
 use foreread_sys::way::{self, Links};
@@ -26,16 +28,14 @@ use rustix::event::epoll;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use super::look::{Found, look};
-use super::mounts::{self, Kinds};
-use crate::clock;
 use directories::Directories;
-use processes::Processes;
+use starts::Starts;
 
 /// Bytes of events taken in one call: some 800 of them.
 const ROOM: usize = 64 << 10;
 /// How often a busy watch looks for new mounts; an idle one is woken by them.
 const MOUNTS: Duration = Duration::from_secs(1);
+
 /// The observer.
 pub struct Fanotify {
     /// By name, and once a file system without handles is met another one by descriptor.
@@ -68,7 +68,12 @@ impl Fanotify {
             mounts: 0,
             checked: Instant::now(),
             room: vec![0; ROOM],
-            eyes: Eyes::default(),
+            eyes: Eyes {
+                directories: Directories::default(),
+                starts: Starts::new(now()),
+                overflows: 0,
+                unknown: 0,
+            },
         };
         watch.add(Group::by_name()?)?;
         // Linux lets everybody have a group since 5.13, and nobody without rights mark a file system.
@@ -135,7 +140,7 @@ impl Observer for Fanotify {
     /// One read of each queue is taken whole, some 800 events, whatever is left of the budget: a flood in one keeps none from the
     /// other.
     fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
-        let at = clock::now();
+        let at = now();
         let mut events = 0;
         for group in &self.groups {
             // An event whose file could not be opened is lost, and its successors are there.
@@ -155,7 +160,7 @@ impl Observer for Fanotify {
             // Without the table, what is watched stays watched.
             let _ = self.look_for_mounts();
         }
-        self.eyes.processes.sweep(at, out);
+        self.eyes.starts.sweep(at, out);
         Progress {
             events,
             more: events > 0,
@@ -165,7 +170,7 @@ impl Observer for Fanotify {
     fn lost(&self) -> Vec<(&'static str, u64)> {
         let lost = [
             ("queue overflows", self.eyes.overflows),
-            ("beyond the allowance", self.eyes.beyond),
+            ("beyond the allowance", self.eyes.starts.beyond()),
             ("gone before they were looked at", self.eyes.unknown),
         ];
         lost.into_iter().filter(|(_, count)| *count > 0).collect()
@@ -175,24 +180,9 @@ impl Observer for Fanotify {
 /// What makes sense of events.
 struct Eyes {
     directories: Directories,
-    processes: Processes,
-    all: Allowance,
+    starts: Starts,
     overflows: u64,
-    beyond: u64,
     unknown: u64,
-}
-
-impl Default for Eyes {
-    fn default() -> Self {
-        Self {
-            directories: Directories::default(),
-            processes: Processes::default(),
-            all: Allowance::new(Rate::ALL, clock::now()),
-            overflows: 0,
-            beyond: 0,
-            unknown: 0,
-        }
-    }
 }
 
 impl Eyes {
@@ -205,14 +195,11 @@ impl Eyes {
         if event.pid == std::process::id() || event.pid == 0 {
             return;
         }
-        if !self.processes.allows(event.pid, at) || !self.all.take(at) {
-            self.beyond += 1;
+        if !self.starts.admits(event.pid, at) {
             return;
         }
         match self.find(event.place) {
-            Found::Regular(file) => self
-                .processes
-                .tell(event.pid, event.executed, file, at, out),
+            Found::Regular(file) => self.starts.tell(event.pid, event.executed, file, at, out),
             Found::Other => {}
             Found::Nothing => self.unknown += 1,
         }
@@ -271,6 +258,7 @@ mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use foreread_observe::What;
+    use foreread_steady::{check, rounds};
 
     use super::*;
 
@@ -321,21 +309,25 @@ mod tests {
 
     #[test]
     fn opens_and_starts_are_told_by_path_also_after_a_rename() {
+        // A daemon of this machine may open these files as well, to fetch them.
+        rounds(opens_and_starts);
+    }
+
+    fn opens_and_starts() {
         let (Some((mut watch, _turn)), (_folder, path)) = (watch(), folder()) else {
             return;
         };
         let script = "mkdir a && printf 12345 >a/five && mkfifo pipe && cp /bin/true program";
         seen(&mut watch, &path, script);
         let at = path.display();
-        assert_eq!(
-            seen(&mut watch, &path, "read x <a/five; ./program; : <>pipe"),
-            [format!("{at}/a/five of 5"), format!("{at}/program starts")]
-        );
+        let told = seen(&mut watch, &path, "read x <a/five; ./program; : <>pipe");
+        let expected = [format!("{at}/a/five of 5"), format!("{at}/program starts")];
+        check!(told == expected, "{told:?}");
         let renamed = seen(&mut watch, &path, "mv a b; read x <b/five; exit 0");
-        assert_eq!(renamed, [format!("{at}/b/five of 5")]);
+        check!(renamed == [format!("{at}/b/five of 5")], "{renamed:?}");
         // What is gone before anybody looks is nothing.
         let gone = seen(&mut watch, &path, "read x <b/five; rm -r b");
-        assert_eq!(gone, [""; 0]);
+        check!(gone.is_empty(), "{gone:?}");
         assert!(!watch.lost().is_empty());
     }
 

@@ -11,8 +11,12 @@ use foreread_sys::mounts::{Mount, is_in_user_space};
 /// Types of file systems that have no block device of their own and files on a device all the same.
 const DEVICELESS: [&str; 3] = ["overlay", "zfs", "virtiofs"];
 
-/// The mounts there are, for each file system the one best suited to find its files: a whole one before one of a folder.
-pub(super) fn by_device() -> io::Result<(Vec<Mount>, u64)> {
+/// The mounts there are, for each file system the one best suited to find its files: a whole one before one of a folder. And a
+/// number that changes with the table.
+///
+/// # Errors
+/// When the table cannot be read.
+pub fn by_device() -> io::Result<(Vec<Mount>, u64)> {
     use std::hash::{Hash, Hasher};
 
     let table = Mount::table()?;
@@ -34,15 +38,18 @@ pub(super) fn by_device() -> io::Result<(Vec<Mount>, u64)> {
 /// Types of file systems whose files lie on a device: what the kernel asks no device for is not worth a look, and network file
 /// systems may never answer.
 #[derive(Debug)]
-pub(super) struct Kinds {
+pub struct Kinds {
     without_device: Vec<String>,
     /// Whether file systems in user space are watched.
     fuse: bool,
 }
 
 impl Kinds {
-    /// As this kernel says.
-    pub(super) fn known(fuse: bool) -> io::Result<Self> {
+    /// As this kernel says. File systems in user space are watched if `fuse` says so.
+    ///
+    /// # Errors
+    /// When the kernel's list cannot be read.
+    pub fn known(fuse: bool) -> io::Result<Self> {
         let list = std::fs::read_to_string("/proc/filesystems")?;
         let without = list.lines().filter_map(|line| line.strip_prefix("nodev\t"));
         Ok(Self {
@@ -52,7 +59,7 @@ impl Kinds {
     }
 
     /// Whether files of this type are watched.
-    pub(super) fn has(&self, kind: &str) -> bool {
+    pub fn has(&self, kind: &str) -> bool {
         if is_in_user_space(kind) {
             return self.fuse;
         }

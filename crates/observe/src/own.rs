@@ -1,37 +1,30 @@
-//! The observer that takes no privileges: the preload library in the user's own programs, which report by one ring of shared
-//! memory that the daemon has made. Programs find the ring by their environment ([`Observer::environment`]), which their children
+//! The observer of the machine that takes no privileges: the preload library in the user's own programs, which report by one ring of
+//! shared memory. Programs find the ring by their environment ([`Observer::environment`]), which their children
 //! inherit: one ring serves any number of process trees, and 112 threads at once.
 //!
 //! It sees opens and program starts, as fanotify does, and not what is read of a file: a read of a program's does not say whether
 //! memory held it. What the dynamic linker opens comes before the library is there.
 //!
-//! Invariants: whatever the ring holds, what is kept is bounded, and so is the work ([`Allowance`]); a process of another user is
-//! not believed in; paths are looked up in the kernel's cache of names alone, so that no server can hold the daemon up; a file counts
+//! Invariants: whatever the ring holds, what is kept is bounded, and so is the work ([`Processes`]); a process of another user is
+//! not believed in; paths are looked up in the kernel's cache of names alone, so that no server can hold the observer up; a file counts
 //! if its file system lies on a device.
 //!
-//! Data flow: ring → [`Allowance`] → the process ([`Preload::meet`]) and the file ([`Devices`]) → [`Event`].
+//! Data flow: ring → the process ([`Processes`]) and the file ([`Devices`]) → [`Event`].
 
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use foreread_observe::{
-    Allowance, Budget, Event, File, How, Observer, Progress, Rate, Reports, Wanted, What, Who,
-};
 use foreread_ring::{Clock, Ring};
 use foreread_sys::lease;
 use foreread_sys::way::{self, Links};
-use lru::LruCache;
 use rustc_hash::FxHashMap;
 
-use super::look::{Found, about, has_ended, look, program};
-use super::mounts::{self, Kinds};
-use crate::clock;
+use crate::look::{Found, about, has_ended, look, program};
+use crate::mounts::{self, Kinds};
+use crate::{
+    Budget, Event, File, How, Observer, Processes, Progress, Reports, Wanted, What, Who, now,
+};
 
-/// Processes known at once.
-const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// How often is looked which processes have ended without a word, in ns: 0.2 µs for each that is known.
-const SWEEP: u64 = 1_000_000_000;
 /// Processes that have said that they end, whose end is looked for at each poll. Those beyond it are found by the sweep.
 const LEAVING: usize = 64;
 /// How often the table of mounts is read again at most, in ns.
@@ -42,15 +35,14 @@ const MOUNTS: u64 = 1_000_000_000;
 struct Process {
     /// What it runs, as it says.
     program: PathBuf,
-    /// Whether it is of the daemon's user.
+    /// Whether it is of this user.
     is_own: bool,
     /// Whether it has said that it ends or becomes another program.
     leaves: bool,
-    allowance: Allowance,
 }
 
 /// The observer.
-pub struct Preload {
+pub struct OwnPrograms {
     reports: Reports,
     eyes: Eyes,
     /// What the ring held at the last poll.
@@ -60,17 +52,14 @@ pub struct Preload {
 /// What makes sense of events.
 struct Eyes {
     uid: u32,
-    known: LruCache<u32, Process>,
+    known: Processes<Process>,
     leaving: Vec<u32>,
-    swept: u64,
-    all: Allowance,
     devices: Devices,
-    beyond: u64,
     unknown: u64,
     others: u64,
 }
 
-impl Preload {
+impl OwnPrograms {
     /// Makes a ring, and asks programs that find it for all that they open.
     ///
     /// # Errors
@@ -79,7 +68,7 @@ impl Preload {
         if way::in_memory(Path::new("/"), Links::Followed).is_none() {
             return Err("paths cannot be looked up in memory alone (Linux 5.12)".to_owned());
         }
-        let began = clock::now();
+        let began = now();
         let ring = Ring::create(Clock::detect()).map_err(|why| why.to_string())?;
         lease::watch(ring.leases());
         let kinds = Kinds::known(fuse).map_err(|why| format!("/proc/filesystems: {why}"))?;
@@ -90,12 +79,9 @@ impl Preload {
             reports,
             eyes: Eyes {
                 uid: rustix::process::geteuid().as_raw(),
-                known: LruCache::new(KEPT),
+                known: Processes::new(began),
                 leaving: Vec::new(),
-                swept: began,
-                all: Allowance::new(Rate::ALL, began),
                 devices: Devices::new(kinds),
-                beyond: 0,
                 unknown: 0,
                 others: 0,
             },
@@ -104,14 +90,14 @@ impl Preload {
     }
 }
 
-impl Drop for Preload {
+impl Drop for OwnPrograms {
     /// Programs go on without reporting.
     fn drop(&mut self) {
         self.reports.want(Wanted::Nothing);
     }
 }
 
-impl Observer for Preload {
+impl Observer for OwnPrograms {
     fn name(&self) -> &'static str {
         self.reports.name()
     }
@@ -126,7 +112,7 @@ impl Observer for Preload {
                 taken.push(event);
             }
         });
-        let now = clock::now();
+        let now = now();
         for event in self.taken.drain(..) {
             self.eyes.tell(event, now, out);
         }
@@ -140,7 +126,7 @@ impl Observer for Preload {
 
     fn lost(&self) -> Vec<(&'static str, u64)> {
         let looked_at = [
-            ("beyond the allowance", self.eyes.beyond),
+            ("beyond the allowance", self.eyes.known.beyond()),
             ("gone before they were looked at", self.eyes.unknown),
             ("of other users", self.eyes.others),
         ];
@@ -167,10 +153,10 @@ impl Eyes {
             } => (*parent, Some(program.path.as_path())),
             _ => (0, None),
         };
-        if exe.is_some() || !self.known.contains(&pid) {
+        if exe.is_some() || self.known.get(pid).is_none() {
             self.meet(pid, parent, exe, (at, now), out);
         }
-        let Some(process) = self.known.get_mut(&pid) else {
+        let Some(process) = self.known.get_mut(pid) else {
             return;
         };
         if !process.is_own {
@@ -179,8 +165,7 @@ impl Eyes {
         }
         match event.what {
             What::Open { file, how, .. } if !how.directory && !how.found => {
-                if !process.allowance.take(now) || !self.all.take(now) {
-                    self.beyond += 1;
+                if !self.known.admits(pid, now) {
                     return;
                 }
                 if let Some(file) = self.find(&file.path, now) {
@@ -224,7 +209,7 @@ impl Eyes {
         (at, now): (u64, u64),
         out: &mut dyn FnMut(Event),
     ) {
-        if let (Some(process), Some(exe)) = (self.known.get_mut(&pid), exe) {
+        if let (Some(process), Some(exe)) = (self.known.get_mut(pid), exe) {
             if process.program == exe && !process.leaves {
                 return;
             }
@@ -245,19 +230,18 @@ impl Eyes {
             program: name.unwrap_or_default(),
             is_own: told.is_none_or(|(_, uid)| uid == self.uid),
             leaves: false,
-            allowance: Allowance::new(Rate::ONE, now),
         };
         if !process.is_own {
-            self.known.put(pid, process);
+            self.known.put(pid, process, now);
             return;
         }
         self.meet_parent(parent, now);
-        let made = self.known.peek(&parent).filter(|one| one.is_own);
+        let made = self.known.get(parent).filter(|one| one.is_own);
         let is_copy = made.is_some_and(|one| one.program == process.program);
         if made.is_some() {
             out(self.event(pid, at, What::Forked { parent }));
         }
-        self.known.put(pid, process);
+        self.known.put(pid, process, now);
         if !is_copy {
             self.start(pid, parent, at, now, out);
         }
@@ -266,7 +250,7 @@ impl Eyes {
     /// The parent of a process that reports may do without: a shell that was there before its environment was set. What it
     /// starts is one sequence all the same.
     fn meet_parent(&mut self, parent: u32, now: u64) {
-        if parent <= 1 || parent == std::process::id() || self.known.contains(&parent) {
+        if parent <= 1 || parent == std::process::id() || self.known.get(parent).is_some() {
             return;
         }
         let (Some((_, uid)), Some(program)) = (about(parent), program(parent)) else {
@@ -277,20 +261,18 @@ impl Eyes {
                 program: program.path.to_path_buf(),
                 is_own: true,
                 leaves: false,
-                allowance: Allowance::new(Rate::ONE, now),
             };
-            self.known.put(parent, process);
+            self.known.put(parent, process, now);
         }
     }
 
     /// A process has started its program.
     fn start(&mut self, pid: u32, parent: u32, at: u64, now: u64, out: &mut dyn FnMut(Event)) {
-        let Some(process) = self.known.peek(&pid) else {
+        let Some(process) = self.known.get(pid) else {
             return;
         };
         let path = process.program.clone();
-        if !self.all.take(now) {
-            self.beyond += 1;
+        if !self.known.admits_start(now) {
             return;
         }
         if let Some(program) = self.find(&path, now) {
@@ -326,20 +308,16 @@ impl Eyes {
     /// Tells which of those that said so have ended, and now and then which others.
     fn settle(&mut self, now: u64, out: &mut dyn FnMut(Event)) {
         self.end_of_leaving(now, out);
-        if now.saturating_sub(self.swept) < SWEEP {
-            return;
+        for (pid, process) in self.known.ended(now) {
+            if process.is_own {
+                out(self.event(pid, now, What::Ended));
+            }
         }
-        self.swept = now;
-        let known: Vec<u32> = self.known.iter().map(|(pid, _)| *pid).collect();
-        known
-            .into_iter()
-            .filter(|pid| has_ended(*pid))
-            .for_each(|pid| self.end(pid, now, out));
     }
 
     fn end_of_leaving(&mut self, now: u64, out: &mut dyn FnMut(Event)) {
         for pid in std::mem::take(&mut self.leaving) {
-            match self.known.peek(&pid) {
+            match self.known.get(pid) {
                 Some(_) if has_ended(pid) => self.end(pid, now, out),
                 Some(process) if process.leaves => self.leaving.push(pid),
                 // It runs another program.
@@ -349,7 +327,7 @@ impl Eyes {
     }
 
     fn end(&mut self, pid: u32, at: u64, out: &mut dyn FnMut(Event)) {
-        if self.known.pop(&pid).is_some_and(|process| process.is_own) {
+        if self.known.forget(pid).is_some_and(|process| process.is_own) {
             out(self.event(pid, at, What::Ended));
         }
     }

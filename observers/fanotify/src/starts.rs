@@ -1,26 +1,17 @@
-//! Processes that open files: whose they are, what they run, and how many of their events are looked at.
+//! Processes that open files: whose they are, and what they run.
 //!
 //! To execute a program the kernel opens the program, a script's interpreter and the dynamic linker, one after the other, each to
 //! be executed. The first is the program that was started; the others are files that it opens.
 //!
-//! Invariants: bounded; a process is told of (made, started) before anything that it opens, and its end is told once.
+//! Invariant: a process is told of (made, started) before anything that it opens, and its end is told once.
 //!
 //! Data flow: a process's number and an opened file → [`Event`].
 
-use std::num::NonZeroUsize;
+use foreread_observe::look::{about, program};
+use foreread_observe::{Event, File, How, Processes, What, Who};
 
-use foreread_observe::{Allowance, Event, File, How, Rate, What, Who};
-use lru::LruCache;
-
-use super::super::look::{about, has_ended, program};
-
-/// Processes known at once.
-const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// How often is looked which processes have ended, in ns: 0.2 µs for each that is known.
-const SWEEP: u64 = 1_000_000_000;
-
+#[derive(Default)]
 struct Process {
-    allowance: Allowance,
     /// Whether it was told of, and whose it is, if it did not end before anybody could look.
     is_told: bool,
     uid: Option<u32>,
@@ -29,30 +20,25 @@ struct Process {
 }
 
 /// The processes that have opened files of late.
-pub(super) struct Processes {
-    known: LruCache<u32, Process>,
-    swept: u64,
-}
+pub(super) struct Starts(Processes<Process>);
 
-impl Default for Processes {
-    fn default() -> Self {
-        Self {
-            known: LruCache::new(KEPT),
-            swept: 0,
-        }
+impl Starts {
+    /// None yet, at a time in ns.
+    pub(super) fn new(at: u64) -> Self {
+        Self(Processes::new(at))
     }
-}
 
-impl Processes {
     /// Whether another event of this process is looked at.
-    pub(super) fn allows(&mut self, pid: u32, at: u64) -> bool {
-        let process = self.known.get_or_insert_mut(pid, || Process {
-            allowance: Allowance::new(Rate::ONE, at),
-            is_told: false,
-            uid: None,
-            starting: false,
-        });
-        process.allowance.take(at)
+    pub(super) fn admits(&mut self, pid: u32, at: u64) -> bool {
+        if self.0.get(pid).is_none() {
+            self.0.put(pid, Process::default(), at);
+        }
+        self.0.admits(pid, at)
+    }
+
+    /// Events that were not looked at.
+    pub(super) fn beyond(&self) -> u64 {
+        self.0.beyond()
     }
 
     /// Tells that a process has opened a file, and of the process before that.
@@ -64,7 +50,7 @@ impl Processes {
         at: u64,
         out: &mut dyn FnMut(Event),
     ) {
-        let Some(process) = self.known.peek(&pid) else {
+        let Some(process) = self.0.get(pid) else {
             return;
         };
         let starts = executed && !process.starting;
@@ -77,17 +63,17 @@ impl Processes {
             let about = about(pid);
             let parent = about.map_or(0, |(parent, _)| parent);
             who.uid = about.map(|(_, uid)| uid).or(who.uid);
-            let is_told = |pid| self.known.peek(pid).is_some_and(|one| one.is_told);
+            let is_told = |pid| self.0.get(pid).is_some_and(|one| one.is_told);
             if starts {
                 out(started(who, parent, file.clone(), at));
-            } else if is_told(&parent) {
+            } else if is_told(parent) {
                 let what = What::Forked { parent };
                 out(Event { who, at, what });
             } else if let Some(program) = program(pid) {
                 out(started(who, parent, program, at));
             }
         }
-        if let Some(process) = self.known.peek_mut(&pid) {
+        if let Some(process) = self.0.get_mut(pid) {
             (process.is_told, process.uid) = (true, who.uid);
             process.starting = executed;
         }
@@ -104,19 +90,8 @@ impl Processes {
 
     /// Tells now and then which processes have ended.
     pub(super) fn sweep(&mut self, at: u64, out: &mut dyn FnMut(Event)) {
-        if at.saturating_sub(self.swept) < SWEEP {
-            return;
-        }
-        self.swept = at;
-        let ended: Vec<u32> = self
-            .known
-            .iter()
-            .map(|(pid, _)| *pid)
-            .filter(|pid| has_ended(*pid))
-            .collect();
-        for pid in ended {
-            let process = self.known.pop(&pid);
-            if let Some(Process { uid, .. }) = process.filter(|process| process.is_told) {
+        for (pid, Process { is_told, uid, .. }) in self.0.ended(at) {
+            if is_told {
                 let who = Who { pid, tid: 0, uid };
                 let what = What::Ended;
                 out(Event { who, at, what });
@@ -140,9 +115,11 @@ mod tests {
 
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
     #[test]
     fn the_first_of_the_files_opened_to_be_executed_is_the_program() {
-        let mut processes = Processes::default();
+        let mut starts = Starts::new(0);
         let file = |name: &str| File::from(PathBuf::from(name));
         let pid = std::process::id();
         let mut told = Vec::new();
@@ -153,8 +130,8 @@ mod tests {
             (false, "/libc"),
             (true, "/next"),
         ] {
-            assert!(processes.allows(pid, 0));
-            processes.tell(pid, executed, file(name), 0, &mut |event| {
+            assert!(starts.admits(pid, 0));
+            starts.tell(pid, executed, file(name), 0, &mut |event| {
                 told.push(match event.what {
                     What::Begin { program, .. } => {
                         format!("start {}", program.path.display())
@@ -178,21 +155,21 @@ mod tests {
     fn a_process_that_is_gone_ends_once() {
         let mut child = std::process::Command::new("true").spawn().expect("a child");
         let pid = child.id();
-        let mut processes = Processes::default();
+        let mut starts = Starts::new(0);
         let file = File::from(PathBuf::from("/x"));
-        assert!(processes.allows(pid, 0));
-        processes.tell(pid, true, file, 0, &mut |_| {});
+        assert!(starts.admits(pid, 0));
+        starts.tell(pid, true, file, 0, &mut |_| {});
         child.wait().expect("its end");
         let mut ended = Vec::new();
         for at in 1..4 {
-            processes.sweep(at * SWEEP, &mut |event| ended.push(event));
+            starts.sweep(at * SECOND, &mut |event| ended.push(event));
         }
         let [only] = &ended[..] else {
             panic!("{ended:?}");
         };
         assert_eq!(
             (only.who.pid, only.at, &only.what),
-            (pid, SWEEP, &What::Ended)
+            (pid, SECOND, &What::Ended)
         );
     }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use foreread_ring::{Writer, encode};
 
 use super::*;
+use crate::Rate;
+use crate::processes::SWEEP;
 
 /// The observer, where there can be one.
-fn observer() -> Option<Preload> {
-    let begun = Preload::begin(false);
+fn observer() -> Option<OwnPrograms> {
+    let begun = OwnPrograms::begin(false);
     begun.inspect_err(|why| eprintln!("skipped: {why}")).ok()
 }
 
@@ -20,16 +22,16 @@ fn process() -> Child {
 }
 
 /// What is told of an event of a process.
-fn told(watch: &mut Preload, pid: u32, what: What) -> Vec<String> {
+fn told(watch: &mut OwnPrograms, pid: u32, what: What) -> Vec<String> {
     let mut told = Vec::new();
-    let now = clock::now();
+    let at = now();
     let who = Who {
         pid,
         tid: pid,
         uid: None,
     };
-    let event = Event { who, at: now, what };
-    watch.eyes.tell(event, now, &mut |event| {
+    let event = Event { who, at, what };
+    watch.eyes.tell(event, at, &mut |event| {
         told.push(match event.what {
             What::Forked { parent } => format!("made by {parent}"),
             What::Begin { program, .. } => format!("runs {}", program.path.display()),
@@ -131,9 +133,9 @@ fn starts_copies_opens_and_ends_are_told_apart() {
         assert_eq!(event.what, What::Ended);
         ended.push(event.who.pid);
     };
-    let swept = watch.eyes.swept;
-    watch.eyes.settle(swept, &mut end);
-    watch.eyes.settle(swept + SWEEP, &mut end);
+    // By the word at once, and at the next look.
+    watch.eyes.settle(0, &mut end);
+    watch.eyes.settle(now() + SWEEP, &mut end);
     assert_eq!(ended, [pid, child.id()]);
 }
 
@@ -210,7 +212,7 @@ fn nothing_is_believed_of_other_users_of_itself_or_of_places_without_a_device() 
     }
     assert!(told(&mut watch, pid, read(Path::new("/nothing/there"))).is_empty());
     watch.eyes.uid += 1;
-    watch.eyes.known.clear();
+    watch.eyes.known.forget(pid);
     assert!(told(&mut watch, pid, thread(1, &one)).is_empty());
     assert!(told(&mut watch, pid, read(&one)).is_empty());
     let lost = watch.lost();
@@ -255,7 +257,6 @@ fn a_full_ring_and_a_flood_are_counted_and_bounded() {
     for pid in 1..10_000 {
         told(&mut watch, pid + 1_000_000_000, read(&one));
     }
-    assert!(watch.eyes.known.len() <= KEPT.get());
     assert!(watch.eyes.leaving.len() <= LEAVING);
     process.kill().expect("it runs");
     process.wait().expect("our child");
