@@ -9,6 +9,7 @@ pub mod harm;
 mod harness;
 mod languages;
 mod liburing;
+mod machine;
 mod names;
 mod oracle;
 mod processes;
@@ -25,6 +26,7 @@ pub fn add(suite: &mut Suite) {
         harm::TESTS,
         languages::TESTS,
         liburing::TESTS,
+        machine::TESTS,
         names::TESTS,
         oracle::TESTS,
         processes::TESTS,
