@@ -23,6 +23,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MODE_BLOCK 0060000
 #define O_ACCMODE 3
+#define O_PATH 010000000
 #define FMODE_EXEC 0x20
 /* thread_info.status: in a system call of a 32-bit program. */
 #define TS_COMPAT 2
@@ -312,8 +313,8 @@ static __noinline int opened(struct file *file)
 	__u32 pid = process();
 	__u64 now;
 
-	/* A program's file is reported when it runs. */
-	if (!file || BPF_CORE_READ(also, f_flags) & FMODE_EXEC || !is_on_device(BPF_CORE_READ(file, f_inode)))
+	/* A program's file is reported when it runs, and of a place (O_PATH) nothing is read. */
+	if (!file || BPF_CORE_READ(also, f_flags) & (FMODE_EXEC | O_PATH) || !is_on_device(BPF_CORE_READ(file, f_inode)))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!is_within(pid, now)) {
