@@ -41,6 +41,11 @@ impl Allowance {
         Self { rate, left, at }
     }
 
+    /// When it was last asked, or made.
+    pub fn asked_at(&self) -> u64 {
+        self.at
+    }
+
     /// Whether one more event is looked at.
     pub fn take(&mut self, at: u64) -> bool {
         let passed = at.saturating_sub(self.at);

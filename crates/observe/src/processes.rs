@@ -78,14 +78,18 @@ impl<T> Processes<T> {
         self.beyond
     }
 
-    /// Forgets processes that have ended. They are looked for once a second.
+    /// Forgets processes that have ended, and whose events have all been taken: nothing was heard of them for a while. They are looked
+    /// for once a second.
     pub fn ended(&mut self, at: u64) -> Vec<(u32, T)> {
         if at.saturating_sub(self.swept) < SWEEP {
             return Vec::new();
         }
         self.swept = at;
-        let known = self.known.iter().map(|(pid, _)| *pid);
-        let ended: Vec<u32> = known.filter(|pid| has_ended(*pid)).collect();
+        let is_silent = |own: &Allowance| at.saturating_sub(own.asked_at()) >= SWEEP;
+        let known = self.known.iter();
+        let silent = known.filter(|(_, (own, _))| is_silent(own));
+        let silent = silent.map(|(pid, _)| *pid);
+        let ended: Vec<u32> = silent.filter(|pid| has_ended(*pid)).collect();
         let forget = |pid| self.forget(pid).map(|kept| (pid, kept));
         ended.into_iter().filter_map(forget).collect()
     }
@@ -113,6 +117,15 @@ mod tests {
         assert_eq!(looked_at, Rate::ALL.at_once);
         assert!(!processes.admits_start(0));
         assert_eq!(processes.beyond(), 100_000 - looked_at + 2);
+    }
+
+    #[test]
+    fn who_has_ended_has_no_new_allowance_for_events_that_are_still_taken() {
+        let mut processes = Processes::new(0);
+        processes.put(u32::MAX, (), 0);
+        assert!(processes.admits(u32::MAX, SWEEP / 2));
+        assert!(processes.ended(SWEEP).is_empty());
+        assert_eq!(processes.ended(2 * SWEEP), [(u32::MAX, ())]);
     }
 
     #[test]
