@@ -4,8 +4,8 @@
 //! file or a name takes as long as its device does, so there are as many threads as may usefully wait side by side.
 //!
 //! Invariants: at most a budget of pages lies between the program and what is requested; nothing is requested that the program was
-//! seen to read; nobody waits for a thread that a file system
-//! holds up; where this process may open too few files for all threads, there are fewer.
+//! seen to read; nobody waits for a thread that a file system holds up; where this process may open too few files for all threads,
+//! there are fewer.
 //!
 //! [`State`] decides, and [`Worker`] does what was decided. Neither has threads, clocks or locks: a model of a machine drives both in
 //! virtual time. [`Shared`] is the real threads.
@@ -245,6 +245,11 @@ impl Shared {
         }
     }
 
+    /// The program has waited for pages that it had read before.
+    pub(crate) fn waited_again(&self) {
+        self.lock().waited_again();
+    }
+
     /// The plan is on trial no more.
     pub(crate) fn trust(&self) {
         let was_on_trial = self.lock().trust();
@@ -390,6 +395,14 @@ impl State {
         was_full
     }
 
+    /// The program has waited for pages that it had read before. They have left memory, and where memory is short the pages that lie ahead
+    /// of the program take the place: half of that place is given back.
+    pub(crate) fn waited_again(&mut self) {
+        if self.was_full {
+            self.budget = (self.budget / 2).max(JOINED.min(self.budget));
+        }
+    }
+
     /// The plan is on trial no more; whether it was.
     pub(crate) fn trust(&mut self) -> bool {
         self.trial.take().is_some()
@@ -526,19 +539,24 @@ mod tests {
         assert_eq!(waited, 200 - THREADS);
     }
 
-    #[test]
-    fn nothing_is_requested_that_the_program_has_read() {
-        let mut state = State::new(1 << 30, None);
-        let meta = FileMeta {
+    /// A file of so many pages.
+    fn of_pages(pages: u64) -> FileMeta {
+        FileMeta {
             path: "/data".into(),
             dev: 0x801,
             ino: 1,
-            size: 400 * foreread_plan::PAGE,
+            size: pages * foreread_plan::PAGE,
             mtime_ns: 0,
             written: false,
             advice: foreread_plan::Advice::Normal,
             directory: false,
-        };
+        }
+    }
+
+    #[test]
+    fn nothing_is_requested_that_the_program_has_read() {
+        let mut state = State::new(1 << 30, None);
+        let meta = of_pages(400);
         let (file, files) = (FileId(0), BTreeMap::from([(FileId(0), meta)]));
         let want = |page: u64| Want {
             file,
@@ -562,5 +580,33 @@ mod tests {
         // All of the plan counts as taken, as all that is read of it counts as passed.
         assert_eq!((requested, state.progress().0), (400 - 54, 400));
         assert!(state.is_done());
+    }
+
+    #[test]
+    fn memory_that_the_program_reads_again_is_given_back() {
+        let mut state = State::new(2 * 1024, None);
+        let meta = of_pages(10_000);
+        let (file, files) = (FileId(0), BTreeMap::from([(FileId(0), meta)]));
+        let want = |page: u64| Want {
+            file,
+            what: What::Pages(page..page + 1),
+            left: 0,
+        };
+        state.add(&mut (0..10_000).map(want).collect(), &files);
+        let fill = |state: &mut State| {
+            while let Next::Work(_) = state.next() {
+                state.enter(Done::of(file));
+            }
+            let (taken, passed) = state.progress();
+            taken - passed
+        };
+        state.waited_again();
+        assert_eq!(fill(&mut state), 1024, "there was room until now");
+        for ahead in [512, 256, 128, 64, JOINED, JOINED] {
+            state.passed(1024);
+            state.waited_again();
+            let most = fill(&mut state);
+            assert!((ahead..ahead + JOINED).contains(&most), "{most} of {ahead}");
+        }
     }
 }

@@ -75,6 +75,9 @@ impl Session {
         let (pages, how) = ((pages, &*self.new), (waited, count));
         let news = self.seen.read(file, pages, how, &planned, is_complete);
         drop(planned);
+        if waited && self.new.is_empty() {
+            shared.waited_again();
+        }
         if news.passed > 0 {
             shared.passed(news.passed);
         }
