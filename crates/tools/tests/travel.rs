@@ -57,6 +57,12 @@ impl User {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
+    /// Standard error of a command that fails with status 1.
+    fn is_unable(&self, args: &[&str]) -> String {
+        let output = self.foreread(args).assert().code(1).get_output().clone();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// A record of these files, a read of a page of each, in a file of this name.
     fn record(&self, name: &str, paths: &[&Path]) {
         let meta = Meta {
@@ -312,9 +318,9 @@ fn where_nothing_can_be_written_it_is_said_and_nothing_else_is_left() {
         said.contains("standard output") && said.contains("No space left"),
         "{said}"
     );
-    let said = user.fails(&["export", "./x.fr", "--to", "csv", "-o", "/dev/full"]);
+    let said = user.is_unable(&["export", "./x.fr", "--to", "csv", "-o", "/dev/full"]);
     assert!(said.contains("/dev/full"), "{said}");
-    let said = user.fails(&["import", "x.fr", "-o", "/dev/full"]);
+    let said = user.is_unable(&["import", "x.fr", "-o", "/dev/full"]);
     assert!(said.contains("/dev/full"), "{said}");
     let left = fs::read_dir(user.home.path()).unwrap().count();
     assert_eq!(left, 2);

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use foreread_lists::{Format, Line, State, Writer};
 use foreread_plan::PathMap;
 use foreread_plan::format::{Ending, Reader};
@@ -12,7 +12,7 @@ use foreread_sys::replace;
 use foreread_words::{counted, shown};
 
 use super::say_left_out;
-use crate::output::output;
+use crate::output::{Unable, output};
 use crate::{args, chosen};
 
 /// What was written.
@@ -32,8 +32,13 @@ pub(crate) fn export(args: &args::travel::Export) -> Result<ExitCode> {
         .filter(|path| *path != Path::new("-"));
     let exported = match path {
         None => list(&mut reader, &map, args.to, output())?,
-        Some(path) => replace::with(path, |file| list(&mut reader, &map, args.to, file))
-            .with_context(|| path.display().to_string())?,
+        Some(path) => {
+            let listed = replace::with(path, |file| list(&mut reader, &map, args.to, file));
+            listed.map_err(|why| match why.downcast::<std::io::Error>() {
+                Ok(why) => Unable(format!("{}: {why}", path.display())).into(),
+                Err(why) => why.context(path.display().to_string()),
+            })?
+        }
     };
     say_left_out(&exported.refused, ("file", "files"));
     if let Ending::Truncated { at } = reader.ending() {

@@ -24,6 +24,8 @@ use foreread_store::{Store, identity_of};
 use foreread_traces as traces;
 use foreread_words::{counted, plain};
 
+use crate::output::unable;
+
 /// What a word begins with in place of which a record has its hash.
 const REDACTED: &str = "redacted:";
 /// Names of files that are said one by one.
@@ -74,7 +76,7 @@ impl Goal {
         if let Some(path) = output {
             return Ok(Self {
                 identity,
-                place: destination(path)?,
+                place: destination(path).map_err(unable)?,
                 store: None,
             });
         }
