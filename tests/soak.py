@@ -58,6 +58,42 @@ def run(parts, status):
 """
 
 
+def holders(dev):
+    """Processes that have anything of this file system open, mapped or as their folder: number and name of each."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        at = os.path.join("/proc", process)
+        held = [os.path.join(at, name) for name in ["cwd", "root", "exe"]]
+        for folder in ["fd", "map_files"]:
+            try:
+                held += [os.path.join(at, folder, name) for name in os.listdir(os.path.join(at, folder))]
+            except OSError:
+                pass
+        for link in held:
+            try:
+                if os.stat(link).st_dev == dev:
+                    with open(os.path.join(at, "stat")) as stat:
+                        found.append(stat.readline().rsplit(")", 1)[0] + ")")
+                    break
+            except OSError:
+                pass
+    return found
+
+
+def unmount(place):
+    """Unmounts a file system that nobody uses any more. Who just looks at all mounts is waited for; foreread is not."""
+    dev, begun, refused = os.stat(place).st_dev, time.monotonic(), None
+    while True:
+        tried = subprocess.run(["umount", place], stderr=subprocess.PIPE, text=True)
+        if tried.returncode == 0:
+            break
+        held = holders(dev)
+        refused = refused or f"{tried.stderr.strip()}: {held or 'held by nobody known'}"
+        assert not any("foreread" in one for one in held) and time.monotonic() - begun < PATIENCE, refused
+    if refused:
+        print(f"soak: {refused}, for {time.monotonic() - begun:.3f} s", flush=True)
+
+
 def reads_of(rng, size):
     """Offsets, lengths and pauses (s) of one way through a file."""
     count = rng.randrange(1, 300)
@@ -169,7 +205,7 @@ class Round:
                     pass
             self.compare("with a full store", self.alone(), self.run(self.prefix(), place))
         finally:
-            subprocess.run(["umount", place], check=True)
+            unmount(place)
 
     def limited(self):
         """A limit that both have, the program alone too: on the address space, the size of files, or open files."""
@@ -213,10 +249,10 @@ class Round:
             shutil.copy(os.path.join(self.folder, name + ".kept"), os.path.join(place, name))
         plain = self.alone()
         for run in ["first", "second", "third"]:
-            subprocess.run(["umount", place], check=True)
+            unmount(place)
             assert mount() == 0, "the file system is not unmounted"
             self.compare(f"the {run} run on a mount", plain, self.run(self.prefix()))
-        subprocess.run(["umount", place], check=True)
+        unmount(place)
 
     def changed(self):
         """Files of the record that have become shorter, longer, or others."""
