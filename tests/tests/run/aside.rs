@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use foreread_tests::{Lab, Need, Outcome, check, text};
+use foreread_tests::{Lab, Need, Outcome, attempt, check, text};
 
 use foreread_tests::suite::{ALL, QUICK, Test};
 
@@ -244,15 +244,18 @@ fn static_and_hot() {
     let lab = Lab::new();
     lab.program("scatter", &["-static"]);
     lab.data("data", 1);
-    let runs = [(); 3].map(|()| lab.run(&["./scatter", "100", "0", "data"]));
-    assert!(runs[0].reason().contains("observed by eBPF"), "{runs:?}");
-    check!(!runs[2].reason().contains("observed by eBPF"), "{runs:?}");
     // One that reads nothing, too.
     lab.write("none.c", "int main(void) { return 0; }");
     let built = lab.plain(&["cc", "-static", "-o", "none", "none.c"]);
     assert!(built.status.success(), "{built:?}");
-    let runs = [(); 3].map(|()| lab.run(&["./none"]));
-    check!(!runs[2].reason().contains("observed by eBPF"), "{runs:?}");
+    let is_loaded = |run: &Outcome| run.reason().contains("observed by eBPF");
+    for command in [&["./scatter", "100", "0", "data"][..], &["./none"]] {
+        let first = lab.first_by_kernel(command);
+        assert!(is_loaded(&first), "{first:?}");
+        // Somebody may empty the page cache, and to take eBPF out of the kernel may hold a run up.
+        let is_spared = |_| attempt(|| lab.run(command)).is_ok_and(|run| !is_loaded(&run));
+        check!((0..5).any(is_spared), "{command:?}");
+    }
 }
 
 fn static_child() {

@@ -119,7 +119,7 @@ fn unwatched() {
     lab.program("walker", &["-static"]);
     lab.write("list", "0 4096\n65536 4096\n");
     let command = ["./walker", "list", "data"];
-    lab.run(&command);
+    lab.first_by_kernel(&command);
     let calls = |_| {
         let foreread = foreread().display().to_string();
         let trace = ["strace", "-f", "-e", "trace=bpf", "-o", "trace"];
