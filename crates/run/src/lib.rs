@@ -53,6 +53,7 @@ use foreread_sys::processor::Aside;
 use foreread_sys::{lease, memory, own, spawn, thread, usage};
 use foreread_words::units::bytes;
 use foreread_words::{plain, quoted};
+use rustix::process::{Resource, getrlimit};
 
 use child::{Child, Incoming};
 use files::Files;
@@ -89,6 +90,9 @@ const FORESEEN_ENOUGH: f64 = 0.9;
 /// 80 MiB beside foreread, and took 1.4 times as long, even with nothing fetched ahead: alone in a group of 10 MiB it took as long.
 /// Above this room foreread takes less than an eighth.
 const LEAST_ROOM: u64 = 16 << 20;
+
+/// Why a program is not observed whose memory is limited.
+const SHORT: &str = "the address space or the data of the program is limited, and the preload library would take some of that (ulimit -v, ulimit -d)";
 
 /// When a run began.
 #[derive(Clone, Copy)]
@@ -511,6 +515,11 @@ fn observing(
 ) -> Option<Observing> {
     link.doing("preparing to observe the program");
     let library = |say: &mut dyn FnMut(String)| {
+        let limits = [Resource::As, Resource::Data].map(getrlimit);
+        if limits.iter().any(|limit| limit.current.is_some()) {
+            say(SHORT.to_owned());
+            return None;
+        }
         link.doing("looking for the preload library");
         let found = find_preload().map_err(&mut *say).ok()?;
         let exe = Path::new(&identity.exe);

@@ -75,7 +75,8 @@ fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
     // SAFETY: as `given` has it.
     let path = unsafe { CStr::from_bytes_with_nul_unchecked(address.path) };
     // Room that the program is short of is not to be taken.
-    if sys::limit(allowed, libc::RLIMIT_AS) != u64::MAX {
+    let is_limited = |resource| sys::limit(allowed, resource) != u64::MAX;
+    if is_limited(libc::RLIMIT_AS) || is_limited(libc::RLIMIT_DATA) {
         return None;
     }
     let user = sys::effective_user(allowed);

@@ -1,14 +1,14 @@
 //! The end of this program: exit, or another program in its place.
 //!
 //! Invariant: whoever is about to become another program says so first, and takes it back when
-//! that fails; who never reports from the new one ran unobserved, and is counted. What the new program is given is not
-//! looked at: the kernel has not checked it.
+//! that fails; who never reports from the new one ran unobserved, and is counted. What the new program is given the
+//! kernel has not checked: it alone looks at it ([`root::handing_on`]).
 
 use core::ffi::{c_char, c_int};
 
 use foreread_ring::Passage;
 
-use crate::{report, seats, sys};
+use crate::{report, root, seats, sys};
 
 /// A list of strings, terminated by a null.
 pub type Strings = *const *const c_char;
@@ -46,6 +46,12 @@ pub fn exec<T>(call: impl FnOnce() -> T) -> T {
         }
     }
     result
+}
+
+/// An exec that is handed an environment.
+pub fn exec_with<T>(environment: Strings, call: impl FnOnce() -> T) -> T {
+    root::handing_on(environment);
+    exec(call)
 }
 
 /// A child was made as another program.

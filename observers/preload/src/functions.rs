@@ -36,6 +36,7 @@ reals! {
     pthread_cancel pthread_key_create pthread_getspecific pthread_setspecific prctl
     chroot setns unshare mount umount umount2
     setuid seteuid setreuid setresuid setgid setegid setregid setresgid setgroups initgroups capset
+    setrlimit setrlimit64 prlimit prlimit64
     execv execve execvp execvpe fexecve execl execle execlp posix_spawn posix_spawnp
     system popen wordexp vfork clone syscall _exit _Exit
     gnu_get_libc_version _dl_find_object

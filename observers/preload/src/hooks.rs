@@ -329,7 +329,7 @@ hooks! {
     fn getdents64(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t = |call| names::listing_open(fd, call);
 }
 
-// Where the library can be read, and by whom.
+// Where the library can be read, by whom, and what it may take.
 hooks! {
     fn chroot(path: Path) -> c_int = |call| root::changing(call);
     fn setns(fd: c_int, kind: c_int) -> c_int = |call| root::changing(call);
@@ -348,6 +348,10 @@ hooks! {
     fn setgroups(count: size_t, groups: *const gid_t) -> c_int = |call| root::changing(call);
     fn initgroups(user: Path, group: gid_t) -> c_int = |call| root::changing(call);
     fn capset(header: *mut c_void, data: *const c_void) -> c_int = |call| root::changing(call);
+    fn setrlimit(resource: c_int, limits: *const u64) -> c_int = |call| root::limiting(0, resource, limits, call);
+    fn setrlimit64(resource: c_int, limits: *const u64) -> c_int = |call| root::limiting(0, resource, limits, call);
+    fn prlimit(process: c_int, resource: c_int, limits: *const u64, before: *mut c_void) -> c_int = |call| root::limiting(process, resource, limits, call);
+    fn prlimit64(process: c_int, resource: c_int, limits: *const u64, before: *mut c_void) -> c_int = |call| root::limiting(process, resource, limits, call);
     fn prctl(option: c_int, first: c_ulong, second: c_ulong, third: c_ulong, fourth: c_ulong) -> c_int = |call| confined::controlling(option, first, call);
 }
 
@@ -362,12 +366,12 @@ hooks! {
 // Processes.
 hooks! {
     fn execv(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
-    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
+    fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec_with(environment, call);
     fn execvp(path: Path, arguments: Strings) -> c_int = |call| exec::exec(call);
-    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
-    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec(call);
-    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
-    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, call);
+    fn execvpe(path: Path, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec_with(environment, call);
+    fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int = |call| exec::exec_with(environment, call);
+    fn posix_spawn(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
+    fn posix_spawnp(pid: *mut c_int, path: Path, actions: *const c_void, attributes: *const c_void, arguments: Strings, environment: Strings) -> c_int = |call| spawning(pid, environment, call);
     fn system(command: Path) -> c_int = |call| handing_on(call);
     fn popen(command: Path, mode: Path) -> *mut FILE = |call| handing_on(call);
     fn wordexp(words: Path, expansion: *mut c_void, flags: c_int) -> c_int = |call| handing_on(call);
@@ -381,8 +385,9 @@ hooks! {
     };
 }
 
-fn spawning(pid: *mut c_int, call: impl FnOnce() -> c_int) -> c_int {
+fn spawning(pid: *mut c_int, environment: Strings, call: impl FnOnce() -> c_int) -> c_int {
     sharing();
+    root::handing_on(environment);
     let result = call();
     if result == 0 {
         exec::spawned(pid);

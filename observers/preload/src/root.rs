@@ -1,17 +1,18 @@
-//! Another root directory, other mounts, another user, less access: where this library cannot be loaded any more, no loader
+//! Another root directory, other mounts, another user, less access, less memory: where this library cannot be loaded any more, no loader
 //! is asked for it.
 //!
 //! A loader says on the program's own standard error what it cannot preload, for each program started there. So the
 //! library's path is taken out of `LD_PRELOAD`, where foreread has put it, and the user's own are left. The variable is
 //! changed where the kernel has put it when the program began, and where the program has it now: many copy their environment,
-//! and write their title over what the kernel has put there. That copy is looked at and changed by the kernel, which knows
-//! what is there; under a filter, where it cannot be asked, the copy stays as it is.
+//! and write their title over what the kernel has put there. That copy, and any other that is handed to a program from then on, is
+//! looked at and changed by the kernel, which knows what is there; under a filter, where it cannot be asked, the copy stays as it is.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::area::area;
+use crate::exec::Strings;
 use crate::memory::MEMORY;
 use crate::process;
 use crate::symbols;
@@ -29,8 +30,14 @@ static GIVEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 /// How long this library's path in the variable is; 0 until that is known.
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether the library was taken out of the environment.
+static WITHDRAWN: AtomicBool = AtomicBool::new(false);
+
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
 const ROOM: usize = 1024;
+/// Descriptors that a process may have, below which its children do without the library: the standard ones, and some that it may have
+/// inherited.
+const DESCRIPTORS: u64 = 8;
 /// So many variables of that copy are looked at, and so many at a time.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
@@ -96,6 +103,37 @@ pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     result
 }
 
+/// `call` limits a resource of a process, 0 for this one, to what `limits` points to, the soft limit first. Of memory that is limited
+/// nothing is taken for the library; where hardly any descriptor is left, a loader might not be able to open it, and would say so.
+pub fn limiting<T: Copy + Into<i64>>(
+    process: c_int,
+    resource: c_int,
+    limits: *const u64,
+    call: impl FnOnce() -> T,
+) -> T {
+    let result = call();
+    if result.into() != 0 || !is_own(process) {
+        return result;
+    }
+    // SAFETY: null, or two words that the kernel has just read.
+    let soft = unsafe { limits.as_ref() }.copied().unwrap_or(u64::MAX);
+    let is_scarce = match resource as u32 {
+        libc::RLIMIT_AS | libc::RLIMIT_DATA => soft != u64::MAX,
+        libc::RLIMIT_NOFILE => soft < DESCRIPTORS,
+        _ => false,
+    };
+    if is_scarce {
+        leave_out();
+    }
+    result
+}
+
+/// Whether a number that a call was given for a process stands for this one.
+fn is_own(process: c_int) -> bool {
+    let own = || Allowed::now().map(sys::getpid);
+    process == 0 || u32::try_from(process).ok() == own()
+}
+
 /// No loader is asked for the library any more.
 pub fn leave_out() {
     if has_own_environment() {
@@ -109,11 +147,16 @@ fn has_own_environment() -> bool {
     is_noted() && (process::at_home() || area().is_none())
 }
 
-/// Takes the library out of the environment unless it `stays`, by its path there.
-fn withdraw(stays: impl Fn(&[u8]) -> bool) {
+/// This library's path, as the environment has it; empty until it is known.
+fn library() -> &'static [u8] {
     // SAFETY: as long as it is told to be, it is written no more.
     let all = unsafe { &*MEMORY.library.0.get() };
-    let path = all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[]);
+    all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[])
+}
+
+/// Takes the library out of the environment unless it `stays`, by its path there.
+fn withdraw(stays: impl Fn(&[u8]) -> bool) {
+    let path = library();
     if path.is_empty() || stays(path) {
         return;
     }
@@ -126,8 +169,18 @@ fn withdraw(stays: impl Fn(&[u8]) -> bool) {
         let value = core::slice::from_raw_parts_mut(given.cast::<u8>(), len + 1);
         take_out(value, path);
     }
-    if let Some(allowed) = Allowed::now() {
-        take_out_of_copy(allowed, path);
+    WITHDRAWN.store(true, Ordering::Relaxed);
+    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    handing_on(unsafe { environ }.cast());
+}
+
+/// The program hands this list of variables, or none, to another program. Shells keep their environment in memory of their own, and make
+/// such a list of it.
+pub fn handing_on(list: Strings) {
+    if WITHDRAWN.load(Ordering::Relaxed)
+        && let Some(allowed) = Allowed::now()
+    {
+        take_out_of_list(allowed, list as usize, library());
     }
 }
 
@@ -152,10 +205,8 @@ fn is_noted() -> bool {
     LEN.load(Ordering::Relaxed) != 0
 }
 
-/// The same in the list that the program has its environment in now.
-fn take_out_of_copy(allowed: Allowed, path: &[u8]) {
-    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
-    let list = unsafe { environ } as usize;
+/// The same in a list of variables, such as the one that the program has its environment in now.
+fn take_out_of_list(allowed: Allowed, list: usize, path: &[u8]) {
     let mut seen = 0;
     while seen < MOST {
         let mut strings = [0_usize; AT_A_TIME];

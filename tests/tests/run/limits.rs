@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use foreread_tests::{Lab, Need, Outcome, eventually, finish, foreread, start, text};
 use rustix::process::{Pid, Signal, kill_process};
@@ -45,6 +45,18 @@ pub const TESTS: &[Test] = &[
         QUICK,
         &[],
         refused_calls,
+    ),
+    (
+        "of_limited_memory_the_program_has_all",
+        QUICK,
+        &[],
+        limited_memory,
+    ),
+    (
+        "children_with_hardly_any_memory_or_descriptors_start_or_fail_as_ever",
+        QUICK,
+        &[],
+        limited_children,
     ),
     (
         "with_hardly_any_descriptors_signals_and_stops_are_passed_through",
@@ -254,4 +266,60 @@ fn few_descriptors_and_signals() {
         stdout.read_to_string(&mut rest).expect("output");
         assert_eq!((rest.as_str(), finish(child).status.code()), ("", Some(6)));
     }
+}
+
+/// Limits of `ulimit` on memory that are large enough for foreread, in KiB.
+const MEMORY: [&str; 2] = ["-v 1000000", "-d 500000"];
+
+fn limited_memory() {
+    let lab = Lab::new();
+    lab.program("fill", &[]);
+    let pieces = |output: &Output| -> u64 {
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout).trim().parse().expect("a number")
+    };
+    for limit in MEMORY {
+        let plain = finish(start(&mut limited(&lab, limit, &lab.command("./fill"))));
+        let plain = pieces(&plain);
+        assert!(plain > 1000, "{plain}");
+        let all = under(&lab, limit, &["./fill"]);
+        assert!(all.reason().contains("is limited"), "{all:?}");
+        // One that limits itself.
+        let script = format!("ulimit {limit}; exec ./fill");
+        let own = lab.run(&["sh", "-c", &script]);
+        for outcome in [all, own] {
+            // A page or two, as the stack happens to lie.
+            let left = pieces(&outcome.output);
+            assert!(left.abs_diff(plain) <= 1, "{limit}: {left}, alone {plain}");
+        }
+    }
+}
+
+/// The library would take 250 KiB of their address space, and 100 of their data.
+fn limited_children() {
+    let lab = Lab::new();
+    let script = "try() { (ulimit $1 $2; /bin/true); echo $1: $?; }
+        for kib in $(seq 1500 50 5000); do try -v $kib; done
+        for kib in $(seq 20 20 800); do try -d $kib; done
+        try -n 3";
+    let command = ["bash", "-c", script];
+    let begun = |output: &[u8]| {
+        let said = text(output);
+        ["-v", "-d", "-n"].map(|limit| {
+            let begins = format!("{limit}: 0");
+            said.lines().filter(|line| *line == begins).count()
+        })
+    };
+    let plain = lab.plain(&command);
+    let alone = begun(&plain.stdout);
+    assert!(alone[0] > 0 && alone[1] > 0 && alone[2] == 0, "{plain:?}");
+    let outcome = lab.run_with(&["--quiet", "--observer", "preload"], &command);
+    for (begun, alone) in begun(&outcome.output.stdout).into_iter().zip(alone) {
+        // The environment may be a page longer.
+        assert!(
+            begun.abs_diff(alone) <= 1,
+            "{begun}, alone {alone}: {outcome:?}"
+        );
+    }
+    assert!(!outcome.stderr().contains("preload"), "{outcome:?}");
 }

@@ -58,7 +58,7 @@ impl Why {
             Why::OtherUser => "another user's",
             Why::OtherRoot => "under another root directory",
             Why::Cleared => "given an environment without foreread's variables",
-            Why::Limited => "limited in its address space",
+            Why::Limited => "limited in its address space or data",
             Why::Filtered => "under a system-call filter from its start",
         }
     }
@@ -175,6 +175,10 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     if fs::read_link(at("root"))? != Path::new("/") {
         return Ok(Some(Why::OtherRoot));
     }
+    // Before its environment, out of which the library is taken for that.
+    if is_limited(&text::read(at("limits"))?) {
+        return Ok(Some(Why::Limited));
+    }
     let mut environment = Vec::with_capacity(MOST);
     File::open(at("environ"))?
         .take(ENVIRONMENT)
@@ -189,16 +193,17 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     if !has(ENV) || !has("LD_PRELOAD") {
         return Ok(Some(Why::Cleared));
     }
-    let limits = text::read(at("limits"))?;
-    let space = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max address space"));
-    let is_limited = space.is_some_and(|limits| !limits.trim_start().starts_with("unlimited"));
-    if is_limited {
-        return Ok(Some(Why::Limited));
-    }
     let is_filtered = process::filters_of(pid) > Some(process::filters());
     Ok(is_filtered.then_some(Why::Filtered))
+}
+
+/// Whether a process's memory is limited, by its limits as the kernel lists them.
+fn is_limited(limits: &str) -> bool {
+    let of_memory = ["Max address space", "Max data size"];
+    limits.lines().any(|line| {
+        let soft = of_memory.iter().find_map(|name| line.strip_prefix(name));
+        soft.is_some_and(|soft| !soft.trim_start().starts_with("unlimited"))
+    })
 }
 
 /// Why no process of the program at this path is observed, after "it is"; `None` if nothing is known to stand in the way.

@@ -60,6 +60,8 @@ pub(super) fn is_watched(number: c_long) -> bool {
             | libc::SYS_readlinkat
             | libc::SYS_getdents64
             | libc::SYS_landlock_restrict_self
+            | libc::SYS_setrlimit
+            | libc::SYS_prlimit64
     ) || changes_root(number)
 }
 
@@ -151,7 +153,8 @@ pub(super) unsafe extern "C" fn watched(
         libc::SYS_fcntl => controlling(fd, b as c_int, c, descriptor).into(),
         libc::SYS_chdir => moving(a as Path, descriptor).into(),
         libc::SYS_fchdir => moving_to(fd, descriptor).into(),
-        libc::SYS_execve | libc::SYS_execveat => exec::exec(call),
+        libc::SYS_execve => exec::exec_with(c as exec::Strings, call),
+        libc::SYS_execveat => exec::exec_with(d as exec::Strings, call),
         libc::SYS_newfstatat => {
             let look = Look::by(d as c_int);
             names::stating(fd, b as Path, look, c as *const libc::stat, call)
@@ -170,6 +173,8 @@ pub(super) unsafe extern "C" fn watched(
         libc::SYS_prctl => confined::controlling(a as c_int, b as c_ulong, descriptor).into(),
         libc::SYS_seccomp => confined::secluding(a as u32, call),
         libc::SYS_landlock_restrict_self => root::restricting(call),
+        libc::SYS_setrlimit => root::limiting(0, fd, b as *const u64, call),
+        libc::SYS_prlimit64 => root::limiting(fd, b as c_int, c as *const u64, call),
         _ if changes_root(number) => root::changing(call),
         libc::SYS_exit_group => {
             exec::ending();
