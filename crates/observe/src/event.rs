@@ -151,6 +151,8 @@ pub struct How {
     pub directory: bool,
     /// To be written to.
     pub writes: bool,
+    /// For nothing else: nothing is read by the handle.
+    pub unread: bool,
     /// Emptied.
     pub truncates: bool,
     /// Not seen being opened, but found open.

@@ -5,7 +5,7 @@
 use foreread_plan::{Extent, Kind, Rank};
 use foreread_ring::{
     self as ring, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED,
-    OPEN_WRITTEN, RawEvent, Ring,
+    OPEN_UNREAD, OPEN_WRITTEN, RawEvent, Ring,
 };
 
 use crate::{Budget, Event, How, Observer, Progress, Wanted, What, Who};
@@ -107,6 +107,7 @@ fn checked(event: RawEvent, made: u64) -> Option<Event> {
             how: How {
                 directory: flags & OPEN_DIRECTORY != 0,
                 writes: flags & OPEN_WRITTEN != 0,
+                unread: flags & OPEN_UNREAD != 0,
                 truncates: flags & OPEN_TRUNCATED != 0,
                 found: flags & OPEN_FOUND != 0,
             },

@@ -9,6 +9,7 @@
 mod places;
 
 use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,6 +29,11 @@ const REMEMBERED: usize = 1 << 20;
 const PROCESSES: usize = 1 << 16;
 /// The bytes of programs' paths that are remembered, and said of threads; those after them are not named.
 const NAMES: usize = 16 << 20;
+
+/// The bytes of the paths of files that are only written to; those after them are looked at as all others are.
+const UNREAD: usize = 64 << 20;
+/// Files that were only written to, and are looked at at the end all the same: 3 µs each.
+const WRITTEN: usize = 256;
 
 /// Programs told apart.
 const PROGRAMS: usize = 4096;
@@ -74,6 +80,11 @@ pub(super) struct Watch {
     uses: FxHashMap<FileId, u8>,
     /// Files opened for writing: their facts are looked up again at the end.
     writable: BTreeSet<FileId>,
+    /// Paths of files that were opened for writing alone and not met otherwise, and whether they were emptied. Most are made by the run,
+    /// and never read: nothing is asked of those.
+    unread: FxHashMap<OsString, bool>,
+    /// The bytes of all those paths so far.
+    unread_paths: usize,
     instances: FxHashMap<u32, FileId>,
     threads: FxHashMap<(u32, u32), ThreadId>,
     /// The last access's, with the size of its file, which mostly are the next one's too.
@@ -102,6 +113,8 @@ impl Watch {
             places: Places::new(began, own, files),
             uses: FxHashMap::default(),
             writable: BTreeSet::new(),
+            unread: FxHashMap::default(),
+            unread_paths: 0,
             instances: FxHashMap::default(),
             threads: FxHashMap::default(),
             last_instance: None,
@@ -197,6 +210,10 @@ impl Watch {
                 if how.directory {
                     return self.name(file.path, Kind::Open, Use::Followed, at, sink);
                 }
+                if how.unread && self.is_unread(&file.path, how) {
+                    return;
+                }
+                let how = self.also_written(&file.path, how);
                 let Found { link, target } = self.places.find(file.path, &Use::Opened, sink);
                 if let Some(link) = link {
                     self.used(link, Kind::Stat, at, sink);
@@ -300,8 +317,9 @@ impl Watch {
     pub(super) fn sample(&mut self, now: u64, sink: &mut impl Sink) {
         for Sample { thread, mappings } in self.touched.sample() {
             for (Mapping { extent, path, .. }, is_new, touched) in mappings {
+                let how = self.also_written(&path, How::default());
                 let target = self.places.find(path, &Use::Opened, sink).target;
-                let Some(file) = self.open(target, How::default(), sink) else {
+                let Some(file) = self.open(target, how, sink) else {
                     continue;
                 };
                 let access = |kind, extent| Access {
@@ -329,6 +347,12 @@ impl Watch {
     /// mapped: what was touched of them last is not known.
     pub(super) fn finish(&mut self, sink: &mut impl Sink) {
         self.mapped.drain().for_each(|file| sink.doubted(file));
+        let unread = std::mem::take(&mut self.unread).into_iter();
+        for (path, truncates) in unread.take(WRITTEN) {
+            let how = written(truncates, How::default());
+            let target = self.places.find(path.into(), &Use::Opened, sink).target;
+            self.open(target, how, sink);
+        }
         for id in std::mem::take(&mut self.writable) {
             let before = self.files().met(id);
             if before.written {
@@ -338,6 +362,29 @@ impl Watch {
                 sink.file(id, &meta);
                 *self.places.files.met_mut(id) = meta;
             }
+        }
+    }
+
+    /// Whether a file that was opened for writing alone can be left until it is opened in another way.
+    fn is_unread(&mut self, path: &Path, how: How) -> bool {
+        if let Some(truncates) = self.unread.get_mut(path.as_os_str()) {
+            *truncates |= how.truncates;
+            return true;
+        }
+        let len = path.as_os_str().len();
+        let is_left = self.unread_paths + len <= UNREAD && !self.places.knows(path);
+        if is_left {
+            self.unread_paths += len;
+            self.unread.insert(path.into(), how.truncates);
+        }
+        is_left
+    }
+
+    /// How a file is opened, if it was opened for writing before.
+    fn also_written(&mut self, path: &Path, how: How) -> How {
+        match self.unread.remove(path.as_os_str()) {
+            Some(truncates) => written(truncates, how),
+            None => how,
         }
     }
 
@@ -414,7 +461,6 @@ impl Watch {
         Some((file, size))
     }
 
-    /// A file was read up to `end`, and was not known to be as long.
     /// What the program does depends on what is in memory of a file.
     fn drop(&mut self, file: FileId, sink: &mut impl Sink) {
         let meta = self.places.files.met_mut(file);
@@ -424,6 +470,7 @@ impl Watch {
         }
     }
 
+    /// A file was read up to `end`, and was not known to be as long.
     fn grow(&mut self, file: FileId, end: u64, sink: &mut impl Sink) {
         // One that has another name by now is as long as was read of it, at least.
         let path = &self.files().met(file).path;
@@ -498,6 +545,15 @@ impl Watch {
             self.writable.insert(id);
         }
         Some(id)
+    }
+}
+
+/// The same, of a file that is written to, and perhaps emptied for that.
+fn written(truncates: bool, how: How) -> How {
+    How {
+        writes: true,
+        truncates: how.truncates || truncates,
+        ..how
     }
 }
 

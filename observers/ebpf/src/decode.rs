@@ -276,6 +276,7 @@ impl Decoder {
             how: How {
                 directory,
                 writes: how & libc::O_ACCMODE != libc::O_RDONLY,
+                unread: how & libc::O_ACCMODE == libc::O_WRONLY,
                 truncates: how & libc::O_TRUNC != 0,
                 found: false,
             },

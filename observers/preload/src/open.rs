@@ -5,7 +5,8 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use foreread_ring::{
-    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_WRITTEN, Shared, Switches, encode,
+    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, Shared,
+    Switches, encode,
 };
 
 use crate::files::{self, Entry};
@@ -127,6 +128,7 @@ fn say(
     let mut said = 0;
     for (bit, meaning) in [
         (mode != libc::O_RDONLY, OPEN_WRITTEN),
+        (mode == libc::O_WRONLY, OPEN_UNREAD),
         (flags & libc::O_CREAT != 0, OPEN_CREATED),
         (flags & libc::O_TRUNC != 0, OPEN_TRUNCATED),
         (directory, OPEN_DIRECTORY),

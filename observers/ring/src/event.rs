@@ -96,6 +96,8 @@ pub const OPEN_TRUNCATED: u8 = 4;
 pub const OPEN_DIRECTORY: u8 = 8;
 /// Flag of an open: not seen being opened, but found open (inherited or received); the path is the kernel's.
 pub const OPEN_FOUND: u8 = 16;
+/// Flag of an open: opened for writing alone, so that nothing is read by the descriptor.
+pub const OPEN_UNREAD: u8 = 32;
 
 /// Flag of the use of a name: the entries of a directory were read; without it an inode was looked at.
 pub const NAME_LISTED: u8 = 1;

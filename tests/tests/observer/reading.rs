@@ -3,7 +3,7 @@
 use foreread_plan::Kind::{
     self, CopyFileRange, Pread, Preadv, Read as AtCursor, Readv, Sendfile, Splice, Stdio,
 };
-use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_WRITTEN, kind};
+use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, kind};
 use foreread_tests::Need;
 
 use super::harness::{Read, Seen, Stage, check_end, observe};
@@ -330,9 +330,9 @@ fn open() {
     assert_eq!(seen.opens(&stage.data()), [0; 14]);
     assert_eq!(seen.reads("/usr/../etc/passwd".as_ref()), [(Pread, 0, 15)]);
     let made = [
-        OPEN_WRITTEN | OPEN_CREATED | OPEN_TRUNCATED,
+        OPEN_WRITTEN | OPEN_UNREAD | OPEN_CREATED | OPEN_TRUNCATED,
         OPEN_WRITTEN | OPEN_TRUNCATED,
-        OPEN_WRITTEN | OPEN_CREATED,
+        OPEN_WRITTEN | OPEN_UNREAD | OPEN_CREATED,
         OPEN_WRITTEN | OPEN_CREATED | OPEN_TRUNCATED,
     ];
     assert_eq!(seen.opens(&stage.path("data.made")), made);

@@ -18,6 +18,12 @@ pub const TESTS: &[Test] = &[
         unwatched,
     ),
     (
+        "files_that_a_run_only_writes_are_not_looked_at_one_by_one",
+        QUICK,
+        &[Need::Command("strace")],
+        written,
+    ),
+    (
         "a_hot_run_looks_at_no_more_files_for_a_record_of_thousands_than_for_one_of_fifty",
         ALL.alone(),
         &[Need::Command("strace"), Need::Command("find")],
@@ -66,6 +72,20 @@ fn large() {
     let (few, many) = (added(50), added(6000));
     // A sample is of 64 at most, and each takes some calls; how it is shared among threads differs from run to run.
     check!(many < few + 300, "{many} calls, and {few} for few files");
+}
+
+fn written() {
+    const FILES: usize = 3000;
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("made")).expect("a folder");
+    let script = format!("i=0; while [ $i -lt {FILES} ]; do : > made/$i; i=$((i + 1)); done");
+    let mut alone = lab.command("sh");
+    alone.args(["-c", &script]);
+    let plain = calls(&lab, &alone);
+    assert!(plain > FILES, "{plain} calls for {FILES} files");
+    let (run, _) = lab.running(&["--observer", "preload"], &["sh", "-c", &script]);
+    let added = calls(&lab, &run).saturating_sub(plain);
+    assert!(added < FILES, "{added} calls more for {FILES} files");
 }
 
 /// Reads files backward, and drops each from memory, as programs do that are to leave no traces there (nocache, backups), or asks what

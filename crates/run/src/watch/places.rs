@@ -142,6 +142,11 @@ impl Places {
         found
     }
 
+    /// Whether anything is known of a path, by this run or the record.
+    pub(super) fn knows(&self, path: &Path) -> bool {
+        self.by_path.contains_key(path.as_os_str()) || self.files.recorded_at(path).is_some()
+    }
+
     /// Whether a file that is opened was met by its name alone before.
     pub(super) fn is_first_opened(&mut self, file: FileId) -> bool {
         self.unopened.remove(&file)

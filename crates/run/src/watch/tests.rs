@@ -70,6 +70,20 @@ fn what_hostile_processes_say_takes_bounded_memory() {
         };
         watch.take(event(pid, introduced), &mut counts);
     }
+    for inst in 0..40_000_u32 {
+        let written = What::Open {
+            handle: inst,
+            how: How {
+                writes: true,
+                unread: true,
+                ..How::default()
+            },
+            took: 0,
+            file: PathBuf::from(format!("/{inst}/{long}")).into(),
+        };
+        watch.take(event(1, written), &mut counts);
+    }
+    assert!(watch.unread_paths <= UNREAD);
     // The same file by ever other paths, and paths that lead nowhere.
     for inst in 1..2000_u32 {
         for dots in ["./".repeat(inst as usize), format!("{inst}/")] {
@@ -174,6 +188,51 @@ fn what_a_run_has_made_itself_is_looked_at_once() {
     assert_eq!(counts.files, 2);
     watch.finish(&mut counts);
     assert_eq!(counts.files, 3);
+}
+
+#[test]
+fn files_that_are_only_written_to_are_not_looked_at_until_they_are_read() {
+    const FILES: u32 = 2000;
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().canonicalize().unwrap();
+    let path = |number: u32| folder.join(number.to_string());
+    let mut watch = Watch::new(
+        SystemTime::UNIX_EPOCH,
+        Vec::new(),
+        Files::new(Default::default()),
+    );
+    let mut counts = Counts::default();
+    let open = |number, how| {
+        let opened = What::Open {
+            handle: number,
+            how,
+            took: 0,
+            file: path(number).into(),
+        };
+        event(1, opened)
+    };
+    let writes = How {
+        writes: true,
+        unread: true,
+        truncates: true,
+        ..How::default()
+    };
+    for number in 0..FILES {
+        fs::write(path(number), "text").unwrap();
+        watch.take(open(number, writes), &mut counts);
+    }
+    assert_eq!((counts.files, counts.reads), (0, 0));
+    // Emptied before it was read: nothing of it is ever fetched.
+    watch.take(open(7, How::default()), &mut counts);
+    assert_eq!(counts.reads, 1);
+    let read: Vec<_> = watch.files().all_met().collect();
+    assert!(matches!(read[..], [(_, meta)] if meta.written && meta.path == path(7)));
+    // Written to again, once it is known.
+    watch.take(open(7, writes), &mut counts);
+    assert_eq!(counts.reads, 2);
+    watch.finish(&mut counts);
+    let met = watch.files().all_met().count();
+    assert_eq!(met, WRITTEN + 1, "the rest is nobody's concern");
 }
 
 #[test]
