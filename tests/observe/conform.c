@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <wordexp.h>
 #include <grp.h>
@@ -421,6 +422,16 @@ static void people_and_places(void) {
     TRY("initgroups", int, initgroups("nobody", 65534));
     TRY("capset", int, capset(NULL, NULL));
     TRY("capset hostile", int, capset((void *)8, (void *)8));
+    static struct rlimit none, some = {1 << 30, RLIM_INFINITY};
+    TRY("setrlimit", int, setrlimit(RLIMIT_CORE, &none));
+    TRY("setrlimit memory", int, setrlimit(RLIMIT_DATA, &some));
+    TRY("setrlimit hostile", int, setrlimit(RLIMIT_AS, (void *)8));
+    TRY("setrlimit64", int, setrlimit64(77, (void *)&none));
+    TRY("setrlimit64 hostile", int, setrlimit64(RLIMIT_AS, (void *)8));
+    TRY("prlimit", int, prlimit(0, RLIMIT_AS, NULL, NULL));
+    TRY("prlimit hostile", int, prlimit(0, RLIMIT_NOFILE, (void *)8, (void *)8));
+    TRY("prlimit64", int, prlimit64(getpid(), RLIMIT_DATA, (void *)&some, NULL));
+    TRY("prlimit64 nobody's", int, prlimit64(-1, RLIMIT_AS, NULL, NULL));
     TRY("setuid, open", int, (setresuid(65534, 65534, 65534), open("data", O_RDONLY)));
     for (int option = 0; option < 60; option++)
         if (option != PR_SET_MM && option != PR_SET_PTRACER && option != PR_GET_TIMERSLACK)
