@@ -224,10 +224,12 @@ impl Link {
         if let Some(beside) = &self.beside {
             return beside.wait(timeout);
         }
-        if self.receive(timeout).is_none() {
+        // Of a short program the end may have arrived with the start.
+        let arrived = self.take();
+        if arrived.is_none() && self.receive(timeout).is_none() {
             std::process::exit(0);
         }
-        let (tag, payload) = self.take()?;
+        let (tag, payload) = arrived.or_else(|| self.take())?;
         if tag != ENDED {
             return None;
         }
@@ -436,6 +438,33 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_arrives_with_the_start_is_not_waited_for() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut link = Link::new(there, 1);
+        let started = Started {
+            pid: 1,
+            has_library: false,
+            late: None,
+            in_place: false,
+        };
+        let ended = Finished {
+            code: Some(3),
+            signal: None,
+            device_bytes: None,
+            cpu_ns: None,
+            wall_ns: 1,
+        };
+        send(&here, STARTED, &serde_json::to_vec(&started).unwrap()).unwrap();
+        send(&here, ENDED, &serde_json::to_vec(&ended).unwrap()).unwrap();
+        assert_eq!(link.started().map(|started| started.pid), Some(1));
+        // No more than that ever arrives.
+        let begun = Instant::now();
+        let finished = link.wait(Some(Duration::from_secs(60)));
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert!(finished.is_some_and(|finished| finished.ending() == End::Exited(3)));
+    }
 
     #[test]
     fn messages_arrive_whole_and_in_order() {
