@@ -283,7 +283,11 @@ fn static_parent() {
     lab.program("starter", &["-static"]);
     lab.program("scatter", &[]);
     lab.data("data", 8);
-    let outcome = lab.run_with(BY_LIBRARY, &["./starter", "./scatter", "500", "0", "data"]);
+    // While it is looked at, it is seen why.
+    let outcome = lab.run_with(
+        BY_LIBRARY,
+        &["./starter", "./scatter", "2000", "100", "data"],
+    );
     assert_eq!(outcome.mode(), "recorded");
     assert_eq!(
         outcome.reason(),
