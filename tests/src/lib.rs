@@ -280,18 +280,12 @@ impl Lab {
 
     /// A data file of so many MiB, whose pages all differ.
     pub fn data(&self, name: &str, mib: u64) -> PathBuf {
-        let mut state = mib ^ 0x9e37_79b9_7f4a_7c15;
-        for byte in name.bytes() {
-            state = state.wrapping_mul(31).wrapping_add(u64::from(byte)) | 1;
-        }
-        let words = (0..mib << 17).flat_map(|_| {
-            // xorshift: incompressible enough, and the same every time.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
+        let seed = name.bytes().fold(mib, |seed, byte| {
+            seed.wrapping_mul(31).wrapping_add(byte.into())
         });
-        self.write(name, words.collect::<Vec<u8>>())
+        let mut bytes = vec![0; (mib << 20) as usize];
+        fastrand::Rng::with_seed(seed).fill(&mut bytes);
+        self.write(name, bytes)
     }
 
     /// A shell script that can be executed.

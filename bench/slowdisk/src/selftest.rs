@@ -179,10 +179,7 @@ fn time(
     })
 }
 
-/// A fixed number that looks random for each `i` (the finaliser of splitmix64).
+/// A fixed number that looks random for each `i`.
 fn scatter(i: u64) -> u64 {
-    let mut z = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    fastrand::Rng::with_seed(i).u64(..)
 }

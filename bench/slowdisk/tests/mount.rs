@@ -157,12 +157,9 @@ fn random_read(file: &File, len: u64, reads: usize) -> (Duration, Duration) {
     let mut page = [0; 4096];
     let mut times = Vec::new();
     // Without a pattern: a steady stride could fall in step with the platter.
-    let mut dice: u64 = 1;
+    let mut dice = fastrand::Rng::with_seed(1);
     for _ in 0..reads {
-        dice = dice
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let block = (dice >> 33) % (len / 4096);
+        let block = dice.u64(..len / 4096);
         let start = Instant::now();
         file.read_exact_at(&mut page, block * 4096).unwrap();
         times.push(start.elapsed());

@@ -5,19 +5,6 @@ use foreread_disk::{Disk, Layout, Model, Request, hdd, striped};
 const GIB: u64 = 1 << 30;
 const IMAGE: u64 = 8 * GIB;
 
-/// A fixed sequence that looks random (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 /// Sends `count` reads, `depth` under way at once, each `think` ns after the one
 /// whose place it takes; returns the ns until all are done.
 fn run(
@@ -55,21 +42,21 @@ fn run(
 }
 
 fn random_us(model: Model, layout: Layout, span: u64) -> f64 {
-    let mut dice = Dice(1);
+    let mut dice = fastrand::Rng::with_seed(1);
     let count = 4000;
     let mut disk = Disk::new(model, layout);
     let ns = run(&mut disk, count, 4096, 1, 0, |_| {
-        dice.below(span / 4096) * 4096
+        dice.u64(..span / 4096) * 4096
     });
     ns as f64 / count as f64 / 1e3
 }
 
 fn deep_iops(model: Model, layout: Layout) -> f64 {
-    let mut dice = Dice(2);
+    let mut dice = fastrand::Rng::with_seed(2);
     let count = 20_000;
     let mut disk = Disk::new(model, layout);
     let ns = run(&mut disk, count, 4096, 32, 0, |_| {
-        dice.below(layout.size / 4096) * 4096
+        dice.u64(..layout.size / 4096) * 4096
     });
     count as f64 * 1e9 / ns as f64
 }
@@ -92,10 +79,10 @@ fn within(percent: f64, realised: f64, specified: f64) {
 
 #[test]
 fn seeks_average_8_5_ms_over_the_stroke_and_18_ms_at_most() {
-    let mut dice = Dice(3);
+    let mut dice = fastrand::Rng::with_seed(3);
     let steps = 1_000_000;
     let total: f64 = (0..100_000)
-        .map(|_| dice.below(steps).abs_diff(dice.below(steps)).max(1))
+        .map(|_| dice.u64(..steps).abs_diff(dice.u64(..steps)).max(1))
         .map(|distance| hdd::seek_ns(distance as f64 / steps as f64) as f64)
         .sum();
     within(1.0, total / 100_000.0 / 1e6, 8.5);

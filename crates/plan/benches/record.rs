@@ -27,14 +27,11 @@ fn meta() -> Meta {
 
 /// Accesses 83 µs apart with noise; `place` gives the file, the page and the thread.
 fn trace(place: impl Fn(u64, u64) -> (u32, u64, u32)) -> Vec<Access> {
-    let mut state = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let mut now = 0;
     (0..COUNT)
         .map(|n| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            let noise = state >> 33;
+            let noise = random.u64(..1 << 31);
             let (file, page, thread) = place(n, noise);
             let took = 60_000 + noise % 41_000;
             now += took + 3_000;

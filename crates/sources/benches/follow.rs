@@ -10,10 +10,7 @@ use foreread_sources::{Outlook, Source};
 const READS: u64 = 100_000;
 
 fn random(n: u64) -> u64 {
-    let mixed = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    fastrand::Rng::with_seed(n).u64(..)
 }
 
 /// Reads by cursors in no order.

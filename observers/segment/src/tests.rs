@@ -119,22 +119,19 @@ fn a_rank_reads_nothing_but_what_a_page_holds_while_pages_come_and_go() {
             program.spawn().unwrap()
         })
         .collect();
-    let mut random = 1_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let mut fills = 0;
     while segment.counts().hits < 20_000
         && readers
             .iter_mut()
             .all(|one| one.try_wait().unwrap().is_none())
     {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
         let key = Key {
             dev: 1,
             ino: 2,
-            page: random >> 58,
+            page: random.u64(..64),
         };
-        let parts = (random >> 20) as u16;
+        let parts = random.u16(..);
         if let Claim::Fill(mut fill) = segment.claim(&key, parts, 0, true) {
             let parts = fill.parts();
             use std::os::fd::AsFd as _;

@@ -339,7 +339,7 @@ fn singles(pages: &[u64]) -> Vec<Range<u64>> {
 
 /// Pages no device and no read-ahead can guess: always the same ones, so that runs compare.
 struct Dice {
-    state: u64,
+    random: fastrand::Rng,
     pages: u64,
     /// Pages of the file given out by [`Dice::part`] in this round.
     used: u64,
@@ -348,19 +348,10 @@ struct Dice {
 impl Dice {
     fn new(pages: u64) -> Self {
         Self {
-            state: 1,
+            random: fastrand::Rng::with_seed(1),
             pages,
             used: 0,
         }
-    }
-
-    /// A number below `bound`, by a linear congruential generator (Knuth's MMIX).
-    fn below(&mut self, bound: u64) -> u64 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.state >> 33) % bound.max(1)
     }
 
     /// `count` different pages of the file in random order, one in each of `count` equal parts.
@@ -368,10 +359,10 @@ impl Dice {
         let count = (count as u64).clamp(1, self.pages.max(1));
         let part = self.pages / count;
         let mut pages: Vec<u64> = (0..count)
-            .map(|nth| nth * part + self.below(part))
+            .map(|nth| nth * part + self.random.u64(..part.max(1)))
             .collect();
         for at in (1..pages.len()).rev() {
-            pages.swap(at, self.below(at as u64 + 1) as usize);
+            pages.swap(at, self.random.usize(..=at));
         }
         pages
     }
@@ -380,7 +371,7 @@ impl Dice {
     fn dense(&mut self, count: u64) -> Vec<u64> {
         let part = self.part(count * SPARSE);
         let mut dice = Dice {
-            state: self.below(u64::MAX),
+            random: self.random.fork(),
             ..Dice::new(part.end - part.start)
         };
         dice.distinct((dice.pages / SPARSE) as usize)
@@ -408,7 +399,7 @@ impl Dice {
     /// The file from a random place on, and around, in requests of `pages`.
     fn along(&mut self, pages: u64) -> Vec<Range<u64>> {
         let whole = self.pages / pages;
-        let from = self.below(whole);
+        let from = self.random.u64(..whole);
         (0..whole)
             .map(|nth| (from + nth) % whole * pages)
             .map(|start| start..start + pages)
@@ -418,7 +409,7 @@ impl Dice {
     /// Single pages with `gap` between, from a random place on, as far as the file goes.
     fn skipping(&mut self, gap: u64) -> Vec<Range<u64>> {
         let count = PAGES.min(self.pages / (gap + 1));
-        let from = self.below(self.pages - count * (gap + 1) + 1);
+        let from = self.random.u64(..self.pages - count * (gap + 1) + 1);
         (0..count)
             .map(|nth| from + nth * (gap + 1))
             .map(|page| page..page + 1)

@@ -54,13 +54,10 @@ fn apart(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
 /// Pages in an order no read-ahead can guess, without repeats.
 fn scattered(count: u64, over: u64) -> Vec<u64> {
     let mut seen = HashSet::new();
-    let mut state = 12345u64;
+    let mut random = fastrand::Rng::with_seed(12345);
     let mut pages = Vec::new();
     while (pages.len() as u64) < count {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        let page = (state >> 33) % over;
+        let page = random.u64(..over);
         if seen.insert(page) {
             pages.push(page);
         }

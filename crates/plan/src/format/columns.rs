@@ -349,7 +349,7 @@ pub(super) fn micros(nanos: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::noise::{Noise, mutate};
+    use crate::format::noise::mutate;
 
     fn block() -> Vec<u8> {
         let mut encoder = BlockEncoder::default();
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn mutated_blocks_never_give_more_than_their_count_nor_panic() {
         let original = block();
-        let mut noise = Noise(7);
+        let mut noise = fastrand::Rng::with_seed(7);
         let mut decoder = BlockDecoder::default();
         let (mut refused, mut failed, mut whole) = (0, 0, 0);
         for _ in 0..200_000 {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Noise, file, meta, pread, read, thread, written};
+use crate::support::{file, meta, pread, read, thread, written};
 use foreread_plan::format::{
     Ending, MAX_ID, MAX_META, MAX_PATH, ReadError, Reader, VERSION, WriteError, Writer,
 };
@@ -349,9 +349,9 @@ fn a_record_looked_through_is_read_from_its_start() {
 
 #[test]
 fn damage_in_the_middle_ends_reading_after_everything_before_it() {
-    let mut noise = Noise(5);
+    let mut noise = fastrand::Rng::with_seed(5);
     let accesses: Vec<_> = (0..200_000)
-        .map(|n| pread(0, noise.below(1 << 20) * PAGE, PAGE, n, 1))
+        .map(|n| pread(0, noise.u64(..1 << 20) * PAGE, PAGE, n, 1))
         .collect();
     let mut bytes = written(&accesses);
     let middle = bytes.len() / 2;
@@ -511,10 +511,10 @@ impl std::io::Write for Device {
 #[test]
 fn after_a_failed_write_nothing_more_is_written() {
     let mut writer = Writer::new(Device { room: 300 }, &meta()).unwrap();
-    let mut noise = Noise(1);
+    let mut noise = fastrand::Rng::with_seed(1);
     for n in 0..1_000 {
         writer
-            .access(&pread(0, noise.next() >> 1, 1, n, 1))
+            .access(&pread(0, noise.u64(..) >> 1, 1, n, 1))
             .unwrap();
     }
     assert!(matches!(writer.flush(), Err(WriteError::Io(_))));

@@ -12,7 +12,7 @@ use foreread_plan::format::{
 use foreread_plan::{Access, FileId, Kind, Summary, ThreadId};
 
 use crate::forge::{HEAD, assemble, ended, frame, header, rows, seal, trailer};
-use crate::support::{Noise, file, meta, pread, signature, thread};
+use crate::support::{file, meta, pread, signature, thread};
 
 /// The tags and payloads of a record with something of everything in it.
 fn parts() -> Vec<(u8, Vec<u8>)> {
@@ -65,24 +65,21 @@ fn read_through(bytes: &[u8]) -> bool {
 fn forged_records_are_read_or_refused_within_the_limits() {
     let original = parts();
     assert!(read_through(&assemble(&original)));
-    let mut noise = Noise(11);
+    let mut noise = fastrand::Rng::with_seed(11);
     let (mut whole, mut refused) = (0, 0);
     for _ in 0..20_000 {
         let mut parts = original.clone();
-        for _ in 0..=noise.below(2) {
-            let part = noise.below(parts.len() as u64) as usize;
-            match noise.below(10) {
+        for _ in 0..=noise.u64(..2) {
+            let part = noise.usize(..parts.len());
+            match noise.u64(..10) {
                 0 => drop(parts.remove(part)),
-                1 => parts.insert(
-                    part,
-                    original[noise.below(original.len() as u64) as usize].clone(),
-                ),
+                1 => parts.insert(part, original[noise.usize(..original.len())].clone()),
                 _ if parts[part].1.is_empty() => {}
                 _ => {
                     let payload = &mut parts[part].1;
-                    let at = noise.below(payload.len() as u64) as usize;
-                    payload[at] = noise.next() as u8;
-                    if noise.below(4) == 0 {
+                    let at = noise.usize(..payload.len());
+                    payload[at] = noise.u8(..);
+                    if noise.u64(..4) == 0 {
                         payload.truncate(at);
                     }
                 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::{Noise, file, meta, pread, signature, thread};
+use crate::support::{file, meta, pread, signature, thread};
 use foreread_plan::format::{Ending, Place, Reader, RecordFile, WriteError, redefine};
 use foreread_plan::{Advice, FileId, FileMeta, PAGE, Summary, ThreadId};
 
@@ -169,14 +169,14 @@ fn a_full_record_counts_what_it_leaves_out_and_stays_whole() {
     let path = directory.path().join("run.foreread");
     for limit in [20_000, 300_000, 1_000_000] {
         let mut record = RecordFile::create(&path, &meta(), limit).unwrap();
-        let mut noise = Noise(limit);
+        let mut noise = fastrand::Rng::with_seed(limit);
         let count = 500_000;
         for n in 0..count {
             let number = (n / 1_000) as u32;
             if n % 1_000 == 0 {
                 record.file(FileId(number), file(number)).unwrap();
             }
-            let offset = noise.below(1 << 24) * PAGE;
+            let offset = noise.u64(..1 << 24) * PAGE;
             record
                 .access(&pread(number, offset, PAGE, n * 10, 3))
                 .unwrap();

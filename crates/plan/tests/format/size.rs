@@ -1,19 +1,20 @@
 //! How small records are. Bytes per access, header and definitions included.
 
-use crate::support::{Noise, pread, read, written};
+use crate::support::{pread, read, written};
+use fastrand::Rng;
 use foreread_plan::{Access, PAGE, ThreadId};
 
 const COUNT: u64 = 200_000;
 
 /// Accesses of one thread with the timing of real cold reads: 80±20 µs each, 3±1 µs apart.
-fn timed(mut place: impl FnMut(u64, &mut Noise) -> (u32, u64, u64)) -> Vec<Access> {
-    let mut noise = Noise(1);
+fn timed(mut place: impl FnMut(u64, &mut Rng) -> (u32, u64, u64)) -> Vec<Access> {
+    let mut noise = Rng::with_seed(1);
     let mut now = 0;
     (0..COUNT)
         .map(|n| {
             let (file, offset, len) = place(n, &mut noise);
-            now += noise.around(3, 1);
-            let took = noise.around(80, 20);
+            now += noise.u64(2..=4);
+            let took = noise.u64(60..=100);
             let access = pread(file, offset, len, now, took);
             now += took;
             access
@@ -65,7 +66,7 @@ fn regular_traces_take_under_three_bytes_an_access() {
 #[test]
 fn random_pages_take_little_more_than_their_entropy() {
     // 2^18 pages: 18 bits of place; 41 values of 80±20 and 3 of 3±1: 6.94 bits of time.
-    let trace = timed(|_, noise| (0, noise.below(1 << 18) * PAGE, PAGE));
+    let trace = timed(|_, noise| (0, noise.u64(..1 << 18) * PAGE, PAGE));
     let size = per_access("random pages of 1 GiB", &trace);
     let entropy = (18.0 + 41f64.log2() + 3f64.log2()) / 8.0;
     println!("entropy: {entropy:.3}");

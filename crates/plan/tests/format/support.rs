@@ -75,25 +75,3 @@ pub fn read(bytes: &[u8]) -> Vec<Access> {
     let mut reader = Reader::from_bytes(bytes, Path::new("memory")).unwrap();
     reader.accesses().collect::<Result<_, _>>().unwrap()
 }
-
-/// A small generator of noise: the same at every run.
-pub struct Noise(pub u64);
-
-impl Noise {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Around `middle`, at most `spread` away.
-    pub fn around(&mut self, middle: u64, spread: u64) -> u64 {
-        middle - spread + self.below(2 * spread + 1)
-    }
-}

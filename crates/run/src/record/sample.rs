@@ -100,14 +100,11 @@ fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
 
 /// So many of these, in order, but in no rhythm, or a sample could miss what the plan comes to in that rhythm.
 fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let among = all.len() as u64;
     let mut left = among.min(most as u64);
     let picked = all.into_iter().enumerate().filter(|(n, _)| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let is_picked = (state >> 33) % (among - *n as u64) < left;
+        let is_picked = random.u64(..among - *n as u64) < left;
         left -= u64::from(is_picked);
         is_picked
     });

@@ -301,18 +301,13 @@ fn sensible_size(dir: &Path) -> Result<u64> {
     Ok(size)
 }
 
-/// Fill a file with bytes that nothing on the way can shorten (xorshift64).
+/// Fill a file with bytes that nothing on the way can shorten.
 fn fill(mut file: &File, size: u64) -> std::io::Result<()> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let mut chunk = vec![0; CHUNK];
     let mut left = size;
     while left > 0 {
-        for word in chunk.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
+        random.fill(&mut chunk);
         let now = left.min(CHUNK as u64);
         file.write_all(&chunk[..now as usize])?;
         left -= now;

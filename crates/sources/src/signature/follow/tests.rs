@@ -181,24 +181,15 @@ fn foretold(name: &str, trace: &[One]) -> Told {
     told
 }
 
-/// A number that is as good as random.
-fn random(state: &mut u64) -> u64 {
-    *state = state
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    let mixed = (*state ^ *state >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ mixed >> 32
-}
-
 /// Cursors that read by turns, or in any order, each through a part of its own.
 fn interleaved(cursors: u64, in_turn: bool, stride: u64, threads: bool) -> Vec<One> {
-    let mut state = cursors;
+    let mut random = fastrand::Rng::with_seed(cursors);
     let mut at = vec![0; cursors as usize];
     (0..cursors * 1000)
         .map(|number| {
             let cursor = match in_turn {
                 true => number % cursors,
-                false => random(&mut state) % cursors,
+                false => random.u64(..cursors),
             };
             let step = at[cursor as usize];
             at[cursor as usize] += 1;

@@ -62,10 +62,8 @@ pub(crate) fn at(offsets: impl IntoIterator<Item = u64>, len: u64) -> Vec<Extent
 
 /// A series that looks random, and is the same each time.
 pub(crate) fn scattered(seed: u64) -> impl Iterator<Item = u64> {
-    let next = |n: &u64| Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-    std::iter::successors(Some(seed), next)
-        .skip(1)
-        .map(|n| n >> 33)
+    let mut random = fastrand::Rng::with_seed(seed);
+    std::iter::repeat_with(move || random.u64(..1 << 31))
 }
 
 /// The only term, which must be a loop.

@@ -121,18 +121,12 @@ fn the_end_of_a_row_is_known_from_another_file_and_from_an_earlier_run() {
 fn a_signature_that_does_not_hold_is_left() {
     let mut source = taught();
     role(&mut source, 1, 1);
-    let mut state = 5;
+    let mut random = fastrand::Rng::with_seed(5);
     let mut trace = vec![
         (0, 1, Extent::new(0, 4 * KIB)),
         (0, 1, Extent::new(64 * KIB, 4 * KIB)),
     ];
-    trace.extend((0..1000).map(|_| {
-        (
-            0,
-            1,
-            Extent::new(random(&mut state) % 900_000 * 4 * KIB, 4 * KIB),
-        )
-    }));
+    trace.extend((0..1000).map(|_| (0, 1, Extent::new(random.u64(..900_000) * 4 * KIB, 4 * KIB))));
     let told = run(&mut source, &trace);
     // What was told of the other file is told once more, and then not any more.
     assert!(told.pages <= 16 + HORIZON as u64, "{told:?}");
