@@ -256,14 +256,13 @@ fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session
     let (_, facts) = foreread_sys::file::open_regular(path)
         .with_context(|| format!("opening {}", path.display()))?;
     let meta = FileMeta {
-        path: path.clone(),
-        dev: facts.dev,
-        ino: facts.ino,
-        size: facts.size,
-        mtime_ns: facts.mtime_ns,
-        written: false,
         advice: Advice::Random,
-        directory: false,
+        ..FileMeta::regular(
+            path.clone(),
+            (facts.dev, facts.ino),
+            facts.size,
+            facts.mtime_ns,
+        )
     };
     let files = Arc::new(BTreeMap::from([(FILE, meta)]));
     let block = reading.block;

@@ -7,20 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, Event, PageCache};
-use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Request, RequestId};
 
 fn meta(path: &Path, like: &Path) -> FileMeta {
     let facts = fs::metadata(like).unwrap();
-    FileMeta {
-        path: path.to_owned(),
-        dev: facts.dev(),
-        ino: facts.ino(),
-        size: facts.size(),
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(path.to_owned(), (facts.dev(), facts.ino()), facts.size(), 0)
 }
 
 /// Whether a file that is asked for is opened.

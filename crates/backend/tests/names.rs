@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, Event, Outcome, PageCache};
-use foreread_plan::{Advice, FileId, FileMeta, Kind};
+use foreread_plan::{FileId, FileMeta, Kind};
 use foreread_steady::{check, rounds};
 use rustix::fs::{CWD, FileType, Mode};
 
@@ -16,14 +16,16 @@ use rustix::fs::{CWD, FileType, Mode};
 fn meta(path: &Path) -> FileMeta {
     let facts = fs::symlink_metadata(path).ok();
     FileMeta {
-        path: path.to_owned(),
-        dev: facts.as_ref().map_or(0, MetadataExt::dev),
-        ino: facts.as_ref().map_or(0, MetadataExt::ino),
-        size: 0,
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: facts.is_some_and(|facts| facts.is_dir()),
+        directory: facts.as_ref().is_some_and(fs::Metadata::is_dir),
+        ..FileMeta::regular(
+            path.to_owned(),
+            (
+                facts.as_ref().map_or(0, MetadataExt::dev),
+                facts.as_ref().map_or(0, MetadataExt::ino),
+            ),
+            0,
+            0,
+        )
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_backend::{Backend, Event, PageCache, Question, Ticket};
-use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Request, RequestId};
 
 const FILE: FileId = FileId(1);
 const PAGES: u64 = 8;
@@ -65,16 +65,12 @@ fn pages_of_an_overlay_are_seen_in_memory() {
     };
     let path = overlay.0.join("file");
     let facts = fs::metadata(&path).expect("facts");
-    let meta = FileMeta {
+    let meta = FileMeta::regular(
         path,
-        dev: facts.dev(),
-        ino: facts.ino(),
-        size: facts.size(),
-        mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    };
+        (facts.dev(), facts.ino()),
+        facts.size(),
+        facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+    );
     let files = Arc::new(BTreeMap::from([(FILE, meta)]));
     let mut backend = PageCache::new(&files);
     // Whoever clears all memory may come between two steps, but not each time.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use foreread_backend::{
     Answer, Backend, Collective, Event, PageCache, Question, SharedCache, Ticket,
 };
-use foreread_plan::{Advice, FileId, FileMeta, Request, RequestId};
+use foreread_plan::{FileId, FileMeta, Request, RequestId};
 use foreread_segment::{Claim, Key, Mode, Opened, PAGE, PARTS, Segment};
 use foreread_sys::file::FileFacts;
 
@@ -20,16 +20,12 @@ const FILE: FileId = FileId(0);
 
 fn meta(path: &Path) -> FileMeta {
     let facts = FileFacts::at(path).unwrap();
-    FileMeta {
-        path: path.to_owned(),
-        dev: facts.dev,
-        ino: facts.ino,
-        size: facts.size,
-        mtime_ns: facts.mtime_ns,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        path.to_owned(),
+        (facts.dev, facts.ino),
+        facts.size,
+        facts.mtime_ns,
+    )
 }
 
 /// A file of so many bytes, and the backend of a rank that reads it through MPI, with room for so many pages.

@@ -305,7 +305,6 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::Advice;
     use proptest::prelude::*;
     use std::collections::{BTreeSet, HashSet};
 
@@ -314,16 +313,12 @@ mod tests {
     /// Files of these sizes, in pages, with inodes that follow each other.
     fn files(sizes: &[u64]) -> BTreeMap<FileId, FileMeta> {
         let meta = |(number, size): (usize, &u64)| {
-            let meta = FileMeta {
-                path: format!("/data/{number}").into(),
-                dev: 0x801,
-                ino: number as u64 + 1,
-                size: size * PAGE,
-                mtime_ns: 0,
-                written: false,
-                advice: Advice::Normal,
-                directory: false,
-            };
+            let meta = FileMeta::regular(
+                format!("/data/{number}"),
+                (0x801, number as u64 + 1),
+                size * PAGE,
+                0,
+            );
             (FileId(number as u32), meta)
         };
         sizes.iter().enumerate().map(meta).collect()

@@ -55,7 +55,7 @@ pub fn fill(trace: impl Trace, files: Arc<dyn Files>, gaps: u64) -> io::Result<F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Access, Advice, Extent, FileMeta, Kind, PAGE, ThreadId};
+    use foreread_plan::{Access, Extent, FileMeta, Kind, PAGE, ThreadId};
     use foreread_sys::cache;
     use std::collections::BTreeMap;
     use std::fs::File;
@@ -76,16 +76,12 @@ mod tests {
         std::fs::write(&path, vec![7; (512 * PAGE) as usize]).unwrap();
         cache::evict(File::open(&path).unwrap()).unwrap();
         let facts = path.metadata().unwrap();
-        let meta = FileMeta {
+        let meta = FileMeta::regular(
             path,
-            dev: facts.dev(),
-            ino: facts.ino(),
-            size: facts.size(),
-            mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+            (facts.dev(), facts.ino()),
+            facts.size(),
+            facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+        );
         let gone = FileMeta {
             path: "/none/here".into(),
             ..meta.clone()

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::Difference;
     use crate::account::WINDOW;
-    use foreread_plan::{Access, Advice, Extent, FileMeta, Kind, PAGE, ThreadId};
+    use foreread_plan::{Access, Extent, FileMeta, Kind, PAGE, ThreadId};
     use foreread_sys::cache;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -171,15 +171,13 @@ mod tests {
         let path = folder.path().canonicalize().unwrap().join("data");
         std::fs::write(&path, vec![7; (PAGES * PAGE) as usize]).unwrap();
         let facts = path.metadata().unwrap();
-        let meta = |path: &Path| FileMeta {
-            path: path.to_owned(),
-            dev: facts.dev(),
-            ino: facts.ino(),
-            size: facts.size(),
-            mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
+        let meta = |path: &Path| {
+            FileMeta::regular(
+                path.to_owned(),
+                (facts.dev(), facts.ino()),
+                facts.size(),
+                facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+            )
         };
         let files = [
             (FileId(0), meta(&path)),

@@ -278,7 +278,7 @@ fn joined(last: &Range<u64>, pages: &Range<u64>) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Advice, Extent, PAGE, ThreadId};
+    use foreread_plan::{Extent, PAGE, ThreadId};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -299,15 +299,13 @@ mod tests {
     }
 
     fn table(count: u32) -> Table {
-        let meta = |number| FileMeta {
-            path: format!("/data/{number}").into(),
-            dev: 0x801,
-            ino: u64::from(number) + 1,
-            size: 1 << 30,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
+        let meta = |number| {
+            FileMeta::regular(
+                format!("/data/{number}"),
+                (0x801, u64::from(number) + 1),
+                1 << 30,
+                0,
+            )
         };
         Table(
             (0..count)

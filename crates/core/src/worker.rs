@@ -337,20 +337,10 @@ pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Differenc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::Advice;
 
     #[test]
     fn a_file_of_the_same_size_and_time_at_another_inode_is_a_copy() {
-        let meta = FileMeta {
-            path: "/a".into(),
-            dev: 1,
-            ino: 2,
-            size: 10,
-            mtime_ns: 5,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let meta = FileMeta::regular("/a", (1, 2), 10, 5);
         let found = |dev, size, mtime_ns| FileFacts {
             dev,
             ino: 2,

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use foreread_observe::Node;
-use foreread_plan::{Advice, FileMeta, PAGE};
+use foreread_plan::{FileMeta, PAGE};
 use foreread_sources::files::Symbol;
 use rustc_hash::FxHashMap;
 
@@ -257,16 +257,12 @@ impl Files {
 
 /// A file as the backend is to know it.
 pub(crate) fn meta(facts: &Facts, path: &Path) -> FileMeta {
-    FileMeta {
-        path: path.to_path_buf(),
-        dev: facts.device,
-        ino: facts.inode,
-        size: facts.size,
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        path.to_path_buf(),
+        (facts.device, facts.inode),
+        facts.size,
+        0,
+    )
 }
 
 #[cfg(test)]

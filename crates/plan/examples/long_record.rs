@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,16 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let mut record = RecordFile::create(&path, &meta, u64::MAX)?;
     for n in 0..1_000 {
-        let file = FileMeta {
-            path: format!("/data/part-{n}").into(),
-            dev: 1,
-            ino: n,
-            size: 1 << 30,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let file = FileMeta::regular(format!("/data/part-{n}"), (1, n), 1 << 30, 0);
         record.file(FileId(n as u32), file)?;
     }
     for n in 0..count {

@@ -47,6 +47,20 @@ pub enum Advice {
 }
 
 impl FileMeta {
+    /// A regular file that the run only read; `place` is its device and inode.
+    pub fn regular(path: impl Into<PathBuf>, place: (u64, u64), size: u64, mtime_ns: i64) -> Self {
+        Self {
+            path: path.into(),
+            dev: place.0,
+            ino: place.1,
+            size,
+            mtime_ns,
+            written: false,
+            advice: Advice::Normal,
+            directory: false,
+        }
+    }
+
     /// Whether both tell of one file in one state, as far as its facts go. A directory is the same one whatever is in it.
     pub fn same_state(&self, other: &Self) -> bool {
         let facts = |meta: &Self| (meta.dev, meta.ino, meta.size, meta.mtime_ns);
@@ -62,16 +76,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_the_same_whatever_is_in_it_and_a_file_only_as_it_was() {
-        let file = FileMeta {
-            path: "/a".into(),
-            dev: 1,
-            ino: 2,
-            size: 10,
-            mtime_ns: 5,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let file = FileMeta::regular("/a", (1, 2), 10, 5);
         let changed = FileMeta {
             mtime_ns: 6,
             ..file.clone()

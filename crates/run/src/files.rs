@@ -385,20 +385,10 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::Advice;
     use std::time::Duration;
 
     fn meta(path: &str, ino: u64) -> FileMeta {
-        FileMeta {
-            path: path.into(),
-            dev: 1,
-            ino,
-            size: 10,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        }
+        FileMeta::regular(path, (1, ino), 10, 0)
     }
 
     fn recorded(files: &[(u32, FileMeta)], foreign: &[u32]) -> Arc<Recorded> {

@@ -119,20 +119,11 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foreread_plan::{Access, Advice, ThreadId};
+    use foreread_plan::{Access, ThreadId};
 
     fn explained(size: u64, reads: &[(Kind, u64, u64)]) -> Explained {
         let mut explained = Explained::default();
-        let meta = FileMeta {
-            path: "/f".into(),
-            dev: u64::MAX,
-            ino: 1,
-            size,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let meta = FileMeta::regular("/f", (u64::MAX, 1), size, 0);
         explained.file(FileId(0), &meta);
         for &(kind, offset, len) in reads {
             explained.accesses(&Sequence::from(Access {

@@ -125,7 +125,7 @@ pub(super) fn difference(wanted: &Identity, other: &Identity) -> String {
 mod tests {
     use super::*;
     use foreread_plan::format::Writer;
-    use foreread_plan::{Advice, FileMeta, Meta, Summary};
+    use foreread_plan::{FileMeta, Meta, Summary};
 
     fn of(cwd: &str, argv: &[&str]) -> Identity {
         Identity {
@@ -190,16 +190,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes, &meta).unwrap();
         for (id, path) in (0..).map(FileId).zip(paths) {
-            let meta = FileMeta {
-                path,
-                dev: 1,
-                ino: 1,
-                size: 0,
-                mtime_ns: 0,
-                written: false,
-                advice: Advice::Normal,
-                directory: false,
-            };
+            let meta = FileMeta::regular(path, (1, 1), 0, 0);
             writer.file(id, meta).unwrap();
         }
         writer.finish(Summary::default()).unwrap();

@@ -4,9 +4,7 @@ use std::cell::Cell;
 use std::fs;
 
 use foreread_plan::format::{RecordFile, Writer};
-use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Kind, Meta, Summary, ThreadId, ThreadMeta,
-};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, Meta, Summary, ThreadId, ThreadMeta};
 
 use super::*;
 
@@ -45,16 +43,7 @@ fn begun(store: &Store, identity: &Identity) -> RecordFile {
     };
     let mut record =
         RecordFile::create_at(&store.place_for(identity), &meta, RECORD_LIMIT).unwrap();
-    let file = FileMeta {
-        path: "/data".into(),
-        dev: 1,
-        ino: 2,
-        size: 8192,
-        mtime_ns: 3,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    };
+    let file = FileMeta::regular("/data", (1, 2), 8192, 3);
     record.file(FileId(0), file).unwrap();
     let thread = ThreadMeta {
         pid: 1,
@@ -384,16 +373,7 @@ fn a_record_beyond_the_memory_is_named_with_the_value_and_not_followed() {
         writer: "test".into(),
     };
     let mut writer = Writer::new(Vec::new(), &meta).unwrap();
-    let mut file = FileMeta {
-        path: format!("/{}", "x".repeat(200)).into(),
-        dev: 1,
-        ino: 2,
-        size: 3,
-        mtime_ns: 4,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    };
+    let mut file = FileMeta::regular(format!("/{}", "x".repeat(200)), (1, 2), 3, 4);
     // Each shares all of its path with the one before.
     for number in 0..200_000 {
         file.ino = number.into();

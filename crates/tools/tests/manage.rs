@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use foreread_plan::format::RecordFile;
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 use serde_json::Value;
 
@@ -80,16 +80,7 @@ fn write_record(path: &Path, argv: &[&str]) {
     };
     let mut record = RecordFile::create(path, &meta, u64::MAX).unwrap();
     for (id, name) in [(0, "/srv/backward.db"), (1, "/srv/forward.log")] {
-        let file = FileMeta {
-            path: name.into(),
-            dev: 1,
-            ino: id,
-            size: 1 << 20,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let file = FileMeta::regular(name, (1, id), 1 << 20, 0);
         record.file(FileId(id as u32), file).unwrap();
     }
     let thread = ThreadMeta {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use foreread_plan::format::Writer;
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -389,14 +389,13 @@ fn record(folder: &TempDir, runs: u32) -> PathBuf {
     let mut writer = Writer::new(Vec::new(), &meta).expect("a head");
     for number in 0..10 {
         let file = FileMeta {
-            path: format!("/data/f{number}").into(),
-            dev: 1,
-            ino: 10 + u64::from(number),
-            size: 1000 * u64::from(number),
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
             directory: number == 9,
+            ..FileMeta::regular(
+                format!("/data/f{number}"),
+                (1, 10 + u64::from(number)),
+                1000 * u64::from(number),
+                0,
+            )
         };
         writer.file(FileId(number), file).expect("a file");
     }

@@ -86,16 +86,15 @@ impl User {
         for (id, path) in (0..).map(FileId).zip(paths) {
             let facts = path.metadata().ok();
             let file = FileMeta {
-                path: path.to_path_buf(),
-                dev: 1,
-                ino: u64::from(id.0),
-                size: facts.as_ref().map_or(7, fs::Metadata::size),
-                mtime_ns: facts.map_or(0, |facts| {
-                    facts.mtime() * 1_000_000_000 + facts.mtime_nsec()
-                }),
-                written: false,
                 advice: Advice::Random,
-                directory: false,
+                ..FileMeta::regular(
+                    path.to_path_buf(),
+                    (1, u64::from(id.0)),
+                    facts.as_ref().map_or(7, fs::Metadata::size),
+                    facts.map_or(0, |facts| {
+                        facts.mtime() * 1_000_000_000 + facts.mtime_nsec()
+                    }),
+                )
             };
             record.file(id, file).unwrap();
             let access = Access {

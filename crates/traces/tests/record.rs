@@ -4,8 +4,7 @@ use std::path::Path;
 
 use foreread_plan::format::Writer;
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId,
-    ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId, ThreadMeta,
 };
 use foreread_traces::{Format, Names, Trace};
 
@@ -24,16 +23,7 @@ fn record(rank: Option<Rank>, accesses: &[(u32, Kind, u64, u64)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta).unwrap();
     for number in 0..2 {
-        let file = FileMeta {
-            path: format!("/data/{number}").into(),
-            dev: 1,
-            ino: number.into(),
-            size: 1 << 20,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let file = FileMeta::regular(format!("/data/{number}"), (1, number.into()), 1 << 20, 0);
         writer.file(FileId(number), file).unwrap();
     }
     let thread = ThreadMeta {

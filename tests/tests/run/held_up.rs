@@ -153,16 +153,7 @@ fn begins_with(lab: &Lab, mount: &Silent) {
     let path = lab.record();
     let mut reader = Reader::open(&path).expect("the record");
     let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
-    let file = FileMeta {
-        path: mount.folder.join(FILE),
-        dev: 1,
-        ino: 2,
-        size: 4 << 20,
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    };
+    let file = FileMeta::regular(mount.folder.join(FILE), (1, 2), 4 << 20, 0);
     record.file(FileId(0), file).expect("a record");
     let thread = ThreadMeta {
         pid: 1,
@@ -209,14 +200,8 @@ fn head() {
 /// What an earlier run has seen of a file.
 fn unanswering(path: PathBuf) -> FileMeta {
     FileMeta {
-        path,
-        dev: 1,
-        ino: 2,
-        size: 4 << 20,
-        mtime_ns: 0,
-        written: false,
-        directory: false,
         advice: Advice::Random,
+        ..FileMeta::regular(path, (1, 2), 4 << 20, 0)
     }
 }
 

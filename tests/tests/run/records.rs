@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use foreread_plan::format::{MAX_ID, Reader, RecordFile};
-use foreread_plan::{Advice, FileId, FileMeta, Summary};
+use foreread_plan::{FileId, FileMeta, Summary};
 use foreread_tests::{Lab, Need, Outcome, check, eventually, finish, foreread, start, text};
 
 use foreread_tests::suite::{QUICK, Test};
@@ -462,16 +462,7 @@ fn hostile() {
     let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
     for number in 0..MAX_ID {
         // As like the one before as may be.
-        let meta = FileMeta {
-            path: format!("/{}", number % 2).into(),
-            dev: 1,
-            ino: 1,
-            size: 1,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let meta = FileMeta::regular(format!("/{}", number % 2), (1, 1), 1, 0);
         record.file(FileId(number), meta).expect("a record");
     }
     record.commit(Summary::default()).expect("a record");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use foreread_plan::{Advice, FileId, FileMeta};
+use foreread_plan::{FileId, FileMeta};
 use foreread_sys::file;
 
 use super::files::{Files, Known};
@@ -27,16 +27,12 @@ impl Register {
     pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
         let (fd, facts) = file::open_regular(now)?;
         let known = Known {
-            meta: FileMeta {
-                path: path.to_owned(),
-                dev: facts.dev,
-                ino: facts.ino,
-                size: facts.size,
-                mtime_ns: facts.mtime_ns,
-                written: false,
-                advice: Advice::Normal,
-                directory: false,
-            },
+            meta: FileMeta::regular(
+                path.to_owned(),
+                (facts.dev, facts.ino),
+                facts.size,
+                facts.mtime_ns,
+            ),
             live: true,
             kept: keep.then(|| Arc::new(fd)),
             exact: self.files.exact,

@@ -100,16 +100,12 @@ impl Looks {
 
 /// A file as a record has it.
 pub(super) fn meta(spec: &FileSpec, number: u32) -> FileMeta {
-    FileMeta {
-        path: format!("/{}/{number}", spec.folder).into(),
-        dev: 0x801,
-        ino: spec.ino,
-        size: spec.pages * PAGE,
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        format!("/{}/{number}", spec.folder),
+        (0x801, spec.ino),
+        spec.pages * PAGE,
+        0,
+    )
 }
 
 /// A report as accesses.

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use foreread_plan::{Access, Advice, Extent, FileId, FileMeta, Kind, PAGE, ThreadId};
+use foreread_plan::{Access, Extent, FileId, FileMeta, Kind, PAGE, ThreadId};
 use foreread_sys::cache;
 
 const FILE: FileId = FileId(0);
@@ -29,16 +29,12 @@ fn read(page: u64, start: u64, took: u64) -> Access {
 
 fn meta(path: &Path) -> FileMeta {
     let facts = path.metadata().unwrap();
-    FileMeta {
-        path: path.to_owned(),
-        dev: facts.dev(),
-        ino: facts.ino(),
-        size: facts.size(),
-        mtime_ns: facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        path.to_owned(),
+        (facts.dev(), facts.ino()),
+        facts.size(),
+        facts.mtime() * 1_000_000_000 + facts.mtime_nsec(),
+    )
 }
 
 /// A file of `PAGES` pages on a real file system, none of them in memory; `None`, said aloud, if this

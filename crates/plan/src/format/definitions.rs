@@ -281,16 +281,12 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), Fl
 pub(super) fn take_files(rows: &mut RowDecoder<'_>, tables: &mut Tables) -> Result<(), Flaw> {
     while let Some(id) = rows.row()? {
         let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
-        let mut meta = FileMeta {
+        let mut meta = FileMeta::regular(
             path,
-            dev: rows.take()?,
-            ino: rows.take()?,
-            size: rows.take()?,
-            mtime_ns: unzigzag(rows.take()?),
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+            (rows.take()?, rows.take()?),
+            rows.take()?,
+            unzigzag(rows.take()?),
+        );
         let marks = rows.byte()?;
         meta.written = marks & WRITTEN != 0;
         meta.directory = marks & DIRECTORY != 0;
@@ -424,11 +420,6 @@ mod tests {
         for n in 0..12u32 {
             let path = PathBuf::from(format!("/usr/share/data/{}", "x".repeat(n as usize)));
             let meta = FileMeta {
-                path,
-                dev: 64_769,
-                ino: u64::MAX - u64::from(n),
-                size: 1 << n,
-                mtime_ns: -1,
                 written: n % 2 == 0,
                 advice: [
                     Advice::Normal,
@@ -437,6 +428,7 @@ mod tests {
                     Advice::Dropped,
                 ][n as usize % 4],
                 directory: n % 4 == 1,
+                ..FileMeta::regular(path, (64_769, u64::MAX - u64::from(n)), 1 << n, -1)
             };
             files.file(FileId(n * 1_000), &meta);
             let meta = ThreadMeta {

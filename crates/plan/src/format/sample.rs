@@ -174,16 +174,7 @@ mod tests {
 
     #[test]
     fn mutated_samples_stay_within_the_limits_and_never_panic() {
-        let meta = FileMeta {
-            path: "/data/file".into(),
-            dev: 1,
-            ino: 2,
-            size: 3,
-            mtime_ns: 4,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let meta = FileMeta::regular("/data/file", (1, 2), 3, 4);
         let files: BTreeMap<_, _> = (0..9).map(|id| (FileId(id), meta.clone())).collect();
         let expected = |file, pages| Expected {
             file: FileId(file),

@@ -63,16 +63,11 @@ fn any_file() -> impl Strategy<Value = (u32, FileMeta)> {
     );
     (0..MAX_ID, "(/[a-z\u{e9}]{1,8}){1,4}", numbers).prop_map(
         |(id, path, (dev, ino, size, mtime_ns, [written, directory], advice))| {
-            let path = path.into();
             let meta = FileMeta {
-                path,
-                dev,
-                ino,
-                size,
-                mtime_ns,
                 written,
                 advice,
                 directory,
+                ..FileMeta::regular(path, (dev, ino), size, mtime_ns)
             };
             (id, meta)
         },

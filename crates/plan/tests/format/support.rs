@@ -4,7 +4,7 @@ use std::path::Path;
 
 use foreread_plan::format::{Reader, Signature, Writer};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 
 pub fn meta() -> Meta {
@@ -21,16 +21,12 @@ pub fn meta() -> Meta {
 }
 
 pub fn file(number: u32) -> FileMeta {
-    FileMeta {
-        path: format!("/data/part-{number:05}.bin").into(),
-        dev: 0xfe01,
-        ino: 1_000 + u64::from(number),
-        size: 1 << 30,
-        mtime_ns: 1_700_000_000_123_456_789,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        format!("/data/part-{number:05}.bin"),
+        (0xfe01, 1_000 + u64::from(number)),
+        1 << 30,
+        1_700_000_000_123_456_789,
+    )
 }
 
 pub fn signature(number: usize) -> Signature {

@@ -9,16 +9,7 @@ use foreread_plan::format::Reader;
 use foreread_plan::{Advice, Extent, Kind};
 
 fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> Order {
-    let mut order = Order::of(FileMeta {
-        path: "/f".into(),
-        dev: 0,
-        ino: 0,
-        size: 0,
-        mtime_ns: 0,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    });
+    let mut order = Order::of(FileMeta::regular("/f", (0, 0), 0, 0));
     for offset in offsets {
         order.read(&Sequence::from(Access {
             file: FileId(0),

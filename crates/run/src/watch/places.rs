@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use foreread_observe::Inode;
-use foreread_plan::{Advice, FileId, FileMeta};
+use foreread_plan::{FileId, FileMeta};
 use foreread_sys::way::{self, Links};
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, fstat, makedev, statx};
@@ -336,14 +336,14 @@ impl Places {
         let directory = facts.kind == FileType::Directory;
         let is_file = matches!(facts.kind, FileType::RegularFile | FileType::Symlink);
         (directory || is_file).then(|| FileMeta {
-            path: path.to_owned(),
-            dev: facts.dev,
-            ino: facts.ino,
-            size: facts.size,
-            mtime_ns: facts.mtime_ns,
             written: facts.made.is_some_and(|made| made >= self.began),
-            advice: Advice::Normal,
             directory,
+            ..FileMeta::regular(
+                path.to_owned(),
+                (facts.dev, facts.ino),
+                facts.size,
+                facts.mtime_ns,
+            )
         })
     }
 }

@@ -3,7 +3,6 @@
 use super::places::PATHS;
 use super::*;
 use foreread_observe::Inode;
-use foreread_plan::Advice;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
@@ -123,14 +122,8 @@ fn a_program_may_write_very_many_files() {
         };
         watch.places.by_path.insert(path(number).into(), found);
         let meta = FileMeta {
-            path: path(number),
-            dev: 1,
-            ino: u64::from(number),
-            size: 0,
-            mtime_ns: 0,
             written: true,
-            advice: Advice::Normal,
-            directory: false,
+            ..FileMeta::regular(path(number), (1, u64::from(number)), 0, 0)
         };
         assert_eq!(
             watch.places.files.meet(meta, None),

@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use foreread_plan::format::{RecordFile, WriteError};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, PAGE, Summary, ThreadId,
 };
 use foreread_run::destination;
 use foreread_sys::file::{FileFacts, Opener};
@@ -241,16 +241,12 @@ impl Saving {
 }
 
 fn meta(path: &Path, facts: &FileFacts) -> FileMeta {
-    FileMeta {
-        path: path.to_owned(),
-        dev: facts.dev,
-        ino: facts.ino,
-        size: facts.size,
-        mtime_ns: facts.mtime_ns,
-        written: false,
-        advice: Advice::Normal,
-        directory: false,
-    }
+    FileMeta::regular(
+        path.to_owned(),
+        (facts.dev, facts.ino),
+        facts.size,
+        facts.mtime_ns,
+    )
 }
 
 fn sentences(account: &Account) -> Vec<String> {

@@ -78,14 +78,13 @@ impl ColdFile {
         cache::advise_random(&file)?;
         let facts = FileFacts::of(&file)?;
         let meta = FileMeta {
-            path: format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
-            dev: facts.dev,
-            ino: facts.ino,
-            size: facts.size,
-            mtime_ns: facts.mtime_ns,
-            written: false,
             advice: Advice::Random,
-            directory: false,
+            ..FileMeta::regular(
+                format!("/proc/self/fd/{}", file.as_raw_fd()),
+                (facts.dev, facts.ino),
+                facts.size,
+                facts.mtime_ns,
+            )
         };
         let files = Arc::new(BTreeMap::from([(FILE, meta)]));
         let mut made = Self {

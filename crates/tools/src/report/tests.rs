@@ -2,7 +2,7 @@
 
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
-    Access, Advice, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
 };
 use foreread_run::{Told, Why};
 use serde_json::json;
@@ -50,16 +50,7 @@ fn record(files: u32, reads: u64) -> Reader {
     let mut record = RecordFile::create(&path, &meta(), u64::MAX).unwrap();
     let mut now = 0;
     for id in 0..files {
-        let file = FileMeta {
-            path: format!("/srv/a<b>&{id}").into(),
-            dev: 1,
-            ino: id.into(),
-            size: reads * 8192,
-            mtime_ns: 0,
-            written: false,
-            advice: Advice::Normal,
-            directory: false,
-        };
+        let file = FileMeta::regular(format!("/srv/a<b>&{id}"), (1, id.into()), reads * 8192, 0);
         record.file(FileId(id), file).unwrap();
         let thread = ThreadMeta {
             pid: 40 + id,

@@ -157,14 +157,10 @@ enum Fits {
 fn look(path: &Path, wanted: &Wanted<'_>) -> Result<(FileMeta, Fits), String> {
     let said = |why: std::io::Error| why.to_string();
     let of = |path: PathBuf, facts: FileFacts, directory: bool| FileMeta {
-        path,
-        dev: facts.dev,
-        ino: facts.ino,
-        size: facts.size,
-        mtime_ns: facts.mtime_ns,
         written: wanted.written,
         advice: wanted.advice,
         directory,
+        ..FileMeta::regular(path, (facts.dev, facts.ino), facts.size, facts.mtime_ns)
     };
     if !wanted.is_read {
         let found = way::find(path, Links::Refused).map_err(said)?;
