@@ -82,7 +82,7 @@ pub struct Question {
 /// The answer to a [`Question`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// How many pages the file has now; `None` if that cannot be told.
+    /// The file's present number of pages; `None` if unknown.
     pub length: Option<u64>,
     /// What is known of each part, in the order of the question.
     pub parts: Vec<Standing>,
@@ -91,9 +91,9 @@ pub struct Answer {
 /// What is known of a run of pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many of them are in memory; `None` if that cannot be told. All of them, for a file that cannot be opened.
+    /// How many of them are in memory; `None` if unknown. All of them, for a file that cannot be opened.
     pub resident: Option<u64>,
-    /// How many were in memory and had to make room; `None` if that cannot be told.
+    /// How many were in memory and had to make room; `None` if unknown.
     pub evicted: Option<u64>,
     /// These, where it was asked which they are.
     pub gone: Vec<Range<u64>>,
@@ -106,7 +106,7 @@ pub enum Outcome {
     InMemory,
     /// It was waited for, and is in memory now.
     Fetched,
-    /// It cannot be looked up: it is gone, or not what it was, or not to be looked at.
+    /// It cannot be looked up: it is gone, was replaced, or is not accessible.
     Failed,
 }
 
@@ -168,14 +168,14 @@ pub enum Event {
         id: RequestId,
         /// Whether the device was used.
         fetched: bool,
-        /// Whether all pages asked for are in memory, as far as can be told.
+        /// Whether all requested pages are known to be in memory.
         complete: bool,
     },
     /// A name was looked up.
     Looked {
         /// What is there.
         file: FileId,
-        /// As what it was looked up.
+        /// The kind of the lookup.
         kind: Kind,
         /// What became of that.
         outcome: Outcome,

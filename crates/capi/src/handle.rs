@@ -32,7 +32,7 @@ thread_local! {
     static READING: Cell<c_int> = const { Cell::new(-1) };
 }
 
-/// The program's argument for its callback; what it means is the program's affair.
+/// The program's argument for its callback, passed on unchanged.
 struct Argument(*mut c_void);
 
 // SAFETY: only handed back to the program, whose callback is documented to be called from any
@@ -48,7 +48,7 @@ pub struct Names {
     open: HashMap<c_int, (FileId, u32)>,
     /// Files registered by path.
     by_path: HashMap<FileId, PathBuf>,
-    /// What the callback is told for a file.
+    /// The descriptor that the callback is given for a file.
     told: HashMap<FileId, c_int>,
     regions: HashMap<RegionId, (c_int, FileId)>,
 }

@@ -79,7 +79,7 @@ pub(super) struct Function {
     pub(super) why: Option<String>,
 }
 
-/// What a file that the program opens is taken for.
+/// How a file that the program opens is treated.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Opened {
     /// A constant path, or what opens it.

@@ -30,7 +30,7 @@ use crate::{Error, Options, Stats};
 const TOLD: u32 = 64;
 /// It is woken for a read if it was not for so long.
 const UNTOLD: Duration = Duration::from_millis(1);
-/// Reads the session has not come to (6 MB): more are not told, because so fast a program reads from
+/// Reads the session has not handled (6 MB): more are not told, because so fast a program reads from
 /// memory, and later ones tell the place as well.
 const BACKLOG: usize = 1 << 17;
 /// Bytes of one access that the session is told of, at most: no call reads more (Linux's `MAX_RW_COUNT`), and the
@@ -210,7 +210,7 @@ impl Inner {
         }
     }
 
-    /// Where list and reads part, if that is to be told.
+    /// The point where list and reads differ, if that is to be reported.
     pub(crate) fn check_report(&self) -> Option<String> {
         let check = self.check.as_ref()?;
         let stats = self.stats();

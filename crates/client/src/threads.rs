@@ -125,7 +125,7 @@ impl Threads {
         answer.recv_timeout(PATIENCE).map_err(late)?
     }
 
-    /// End the root thread, and with it what it holds.
+    /// Ends the root thread, and drops all that it holds.
     pub(crate) fn end(self) {
         drop(self.orders);
         // Its end is all that is wanted of it.

@@ -107,7 +107,7 @@ pub(crate) struct Seen {
     left: Option<Left>,
     pub(crate) has_left: bool,
     pub(crate) has_strayed: bool,
-    /// Whether the plan has only a part of what is read, so that it is not left for what it does not have.
+    /// True if the plan contains only a part of the program's reads, so that unexpected reads do not end it.
     pub(crate) is_partial: bool,
     pub(crate) is_unobserved: bool,
     /// Files of which nobody knows what was read, but for what was seen.

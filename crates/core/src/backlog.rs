@@ -1,10 +1,10 @@
-//! Wants that wait to be taken, in the program's order and by where they lie.
+//! Wants that wait to be requested, in the program's order and by position.
 //!
-//! The first want is taken, and with it wants from anywhere in the plan that the device has for next to nothing beside it: pages of the same
-//! file behind a gap that is cheaper to read than to leave out ([`crate::price`]), and small files whose inodes are neighbours, which mostly
+//! A request begins with the first want. Wants from anywhere in the plan join it if they cost the device next to nothing more: pages of the
+//! same file behind a gap that is cheaper to read than to skip ([`crate::price`]), and small files with neighbouring inodes, most of which
 //! were written one after the other.
 //!
-//! Invariant: each place leads to a want that waits. Data flow: wants → [`Backlog::add`] → [`Backlog::take`] → one request.
+//! Invariant: each position belongs to a waiting want. Data flow: wants → [`Backlog::add`] → [`Backlog::take`] → one request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -26,29 +26,29 @@ type Place = (u64, u64, u64);
 /// The wants that wait.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    /// In the program's order; `None` for wants that were taken before their turn.
+    /// In the program's order; `None` for wants that were requested before their turn.
     wants: VecDeque<Option<Waiting>>,
     /// The number of the first of them.
     first: u64,
     places: BTreeMap<Place, u64>,
-    /// Pages left to the kernel before the wants that were taken, and pages that the program has read before their turn, not yet asked
-    /// for.
+    /// Pages before the requested wants that are left to the kernel, and pages that the program read before they were requested; not
+    /// yet reported.
     left: u64,
 }
 
 /// A want that waits.
 struct Waiting {
     want: Want,
-    /// Where its pages lie; `None` where neighbours are of no use.
+    /// The position of its pages; `None` if neighbours cannot join.
     place: Option<Place>,
     is_small: bool,
 }
 
-/// What is to be requested at once.
+/// The contents of one request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) want: Want,
-    /// Pages of it that are wanted: without the gaps.
+    /// Its wanted pages: without the gaps.
     pub(crate) wanted: u64,
     /// The block device it lies on.
     pub(crate) dev: Option<u64>,

@@ -32,7 +32,7 @@ use crate::{Cache, Files};
 const THREADS: usize = 16;
 /// Bytes of stack of each.
 const STACK: usize = 256 << 10;
-/// Wants that wait to be taken, at most: a bound on memory (48 bytes each).
+/// The most wants that wait to be requested: a bound on memory (48 bytes each).
 const WAITING: usize = 1 << 16;
 /// One part in so many of the free memory may be requested and not passed. Pages leave memory in the order in which they came. Once one
 /// that was fetched has left unread, the program reads it, so that at each of its steps two pages come: its own, and the next
@@ -57,11 +57,11 @@ pub(crate) struct State {
     /// Threads that there are, and how many there may be.
     threads: usize,
     most_threads: usize,
-    /// Wants that there were too few descriptors for.
+    /// Wants that failed for lack of descriptors.
     again: Vec<Want>,
     /// The file of each want that a thread is working on.
     working: Vec<FileId>,
-    /// Pages that the program reads up to the last want taken, and pages of the gaps between them.
+    /// Pages of the plan up to the last requested want, and pages of the gaps between them.
     taken: u64,
     between: u64,
     /// Pages that were issued and not waited for.
@@ -445,7 +445,7 @@ impl State {
             .map_or(self.budget, |first| (first + self.passed).min(self.budget))
     }
 
-    /// Pages of the wants taken, and of these, pages that the program has passed.
+    /// Pages of the requested wants, and the number of these that the program has passed.
     pub(crate) fn progress(&self) -> (u64, u64) {
         (self.taken, self.passed.min(self.taken))
     }

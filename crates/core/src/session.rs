@@ -60,7 +60,7 @@ impl Session {
         })
     }
 
-    /// The same of a plan that may have only a part of what the program reads: it is not given up for what it does not have.
+    /// The same for a plan that may contain only a part of the program's reads: unexpected reads do not end it.
     pub fn of_part(mut self, is_partial: bool) -> Self {
         self.seen.is_partial = is_partial;
         self
@@ -118,7 +118,7 @@ impl Session {
         self.seen.is_idle() && self.shared.is_done()
     }
 
-    /// The program was not observed, or is not from now on: nobody can say whether it reads what it was not seen to read.
+    /// The program was not observed, or will not be from now on: pages with no read seen count as unknown, not as wasted.
     pub fn look_away(&mut self) {
         self.seen.is_unobserved = true;
     }

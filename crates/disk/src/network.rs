@@ -26,7 +26,7 @@ pub const BURST_BYTES: u64 = 1 << 20;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A rate and what may be taken at once.
+/// A rate, and the burst that is allowed.
 struct Bucket {
     /// ns that the whole burst is worth.
     depth: u64,

@@ -241,12 +241,12 @@ impl<B: Backend> Engine<B> {
         self.gained
     }
 
-    /// Whether the program is where a plan is, and not past its end: what it reads next is foreseen.
+    /// True if the program is within a plan: its next read is foreseen.
     pub fn is_foreseen(&self) -> bool {
         self.strands.iter().any(Strand::foresees)
     }
 
-    /// The program has ended: fetch nothing more and look for nothing; what it read is still entered.
+    /// The program has ended: nothing more is fetched or looked up; its last reads still enter the ledger.
     pub fn close(&mut self) {
         self.closed = true;
     }
@@ -408,7 +408,7 @@ impl<B: Backend> Engine<B> {
     }
 }
 
-/// How many disclosures of a strand's may be taken, of so many.
+/// The number of disclosures that may be accepted of a strand, out of this many.
 fn room(scheduler: &mut Scheduler, strand: StrandId, most: usize) -> usize {
     let room = scheduler.queue(strand).room().min(most);
     room.min(BACKLOG.saturating_sub(scheduler.waiting(strand) as usize))

@@ -37,7 +37,7 @@ const AT_HAND: Duration = Duration::from_micros(300);
 const PARTING: Duration = Duration::from_millis(50);
 /// And for one that only gets no processor: what a program's end is held up at most, so that the account is closed.
 const STARVED: Duration = Duration::from_secs(2);
-/// Observations taken in one step: as many as disclosures in the first, so that the queue is filled as fast as it is
+/// Observations handled in one step: as many as disclosures in the first, so that the queue is filled as fast as it is
 /// read.
 const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
@@ -82,9 +82,9 @@ pub struct Session {
 
 /// What both sides of a session see.
 struct Shared {
-    /// What the engine was told and has not taken yet.
+    /// Messages that the engine has not handled yet.
     told: Mutex<VecDeque<Notice>>,
-    /// Reads and other observations that the engine has not come to yet.
+    /// Reads and other observations that the engine has not handled yet.
     backlog: AtomicUsize,
     /// Whether the engine has anything under way or to decide.
     busy: AtomicBool,
@@ -358,7 +358,7 @@ trait Work: Send {
 struct Shift<B> {
     engine: Engine<B>,
     start: Instant,
-    /// Notices taken over, and not looked at yet.
+    /// Notices received and not handled yet.
     taken: VecDeque<Notice>,
     /// Rounds in a row in which nothing was observed and nothing was under way.
     idle: u32,

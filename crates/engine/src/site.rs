@@ -50,7 +50,7 @@ struct Met {
     waiting: VecDeque<FileId>,
 }
 
-/// Files and devices, as far as the backend has told.
+/// Files and devices, as reported by the backend.
 #[derive(Default)]
 pub(crate) struct Table {
     files: FxHashMap<FileId, Known>,

@@ -237,7 +237,7 @@ impl Walker {
         }
     }
 
-    /// The program has used a name, if by reading what it leads to, it may have done so for long.
+    /// The program has used a name. If it used the name by reading its file, that may have begun long ago.
     pub(crate) fn used(&mut self, file: FileId, kind: Kind) {
         let key = key(file, kind);
         self.met.insert(key);

@@ -2,7 +2,7 @@
 //!
 //! One task runs at a time, until it waits. Then the next one that is ready runs; when none is, time goes on to the next event.
 //!
-//! Invariant: a task is polled only when what it waits for has happened.
+//! Invariant: a task is polled only after the event that it waits for.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;

@@ -154,7 +154,7 @@ impl Kind {
 pub struct Access {
     /// The file read.
     pub file: FileId,
-    /// The bytes read: what the call returned, not what it asked for.
+    /// The bytes read: the number that the call returned, not the number requested.
     pub extent: Extent,
     /// The thread that read.
     pub thread: ThreadId,

@@ -31,7 +31,7 @@ pub struct FileMeta {
     pub directory: bool,
 }
 
-/// What the kernel is best told of the order in which a file is read, in the terms of posix_fadvise(2).
+/// The best advice to the kernel about the order in which a file is read, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing.
@@ -41,7 +41,7 @@ pub enum Advice {
     Sequential,
     /// In an order that the kernel's read-ahead cannot serve, and would only fetch too much for.
     Random,
-    /// By a program that drops its pages from memory, or reads only what is there: it decides by what it finds there, and so nothing is
+    /// The program drops the file's pages from memory, or reads only resident pages. Fetching would change what it does, so nothing is
     /// fetched.
     Dropped,
 }

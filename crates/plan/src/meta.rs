@@ -1,4 +1,4 @@
-//! What a record says about the run it was taken from.
+//! The run that a record was made from.
 
 use serde::{Deserialize, Serialize};
 

@@ -27,7 +27,7 @@ impl FromStr for Role {
 /// One thing that happened. Files have one number in a session, whoever tells of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// A file is met, or is of another size than when it was last told of.
+    /// A file is used for the first time, or its size has changed.
     File {
         /// The file.
         file: FileId,

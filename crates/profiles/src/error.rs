@@ -11,7 +11,7 @@ pub enum Error {
     /// There is no folder for the user's data.
     #[error("no place for profiles: neither XDG_DATA_HOME nor HOME is set")]
     NoPlace,
-    /// The file is not what it should be.
+    /// The file does not contain a profile.
     #[error("{}: cannot be used", path.display())]
     Unusable {
         /// The file.

@@ -56,7 +56,7 @@ impl Budget {
         }
     }
 
-    /// A budget that stays at `pages`, whatever becomes of what it admits: what AIMD is measured against.
+    /// A budget that stays at `pages`, whatever happens to the pages: the reference that AIMD is compared with.
     pub fn fixed(pages: u64) -> Self {
         Self {
             adapts: false,

@@ -6,7 +6,7 @@ use foreread_plan::{FileId, Kin};
 
 use crate::{DeviceId, Layout, Profile};
 
-/// What the scheduler needs to know about files and the program. The engine answers from what its backend told it.
+/// Facts about files and the program that the scheduler needs. The engine has them from its backend.
 pub trait Devices {
     /// The device a file is on; `None` if the file cannot be fetched at all.
     fn device(&mut self, file: FileId) -> Option<DeviceId>;

@@ -92,7 +92,7 @@ impl Feedback {
     }
 }
 
-/// Reads from which the program's mean wait is taken. Few, because programs go from near reads to far ones; not fewer,
+/// Reads over which the program's mean wait is computed. Few, because programs go from near reads to far ones; not fewer,
 /// because the reads of one row differ.
 const WAITS: usize = 16;
 
@@ -143,7 +143,7 @@ pub(crate) struct Service {
     window: Window,
     /// Time of a small request at depth in the last few windows, in ns.
     small: VecDeque<u64>,
-    /// Whether gaps twice as large cost nothing either; `None` until that can be told.
+    /// True if gaps twice as large cost nothing either; `None` until enough was measured.
     wide: Option<bool>,
 }
 

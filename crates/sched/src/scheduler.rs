@@ -91,7 +91,7 @@ impl Scheduler {
         }
     }
 
-    /// One more strand, with an empty queue; whether it only infers what it says.
+    /// Adds a strand with an empty queue; `is_guess`: its source guesses.
     pub fn add(&mut self, is_guess: bool) -> StrandId {
         self.plans.push(Plan::new(self.queue_entries, is_guess));
         StrandId(self.plans.len() - 1)

@@ -1,4 +1,4 @@
-//! What following costs a read, in ns, telling included: to be at most 30 where reads are foretold.
+//! The cost of following a pattern, in ns a read, disclosing included: to be at most 30 where reads are predicted.
 
 use std::hint::black_box;
 

@@ -26,7 +26,7 @@ pub use null::Null;
 pub use replay::Replay;
 pub use streams::{Streams, goes_on, is_front_to_back};
 
-/// How a source knows what it discloses.
+/// The origin of a source's knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     /// From the program itself, which goes on saying it: reads that were not disclosed are no reason to doubt what was.

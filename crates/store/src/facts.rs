@@ -189,7 +189,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(*first.expect("32 bytes"))
 }
 
-/// Bytes taken from the front.
+/// Bytes read from the front.
 struct Numbers<'b>(&'b [u8]);
 
 impl<'b> Numbers<'b> {

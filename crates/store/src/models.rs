@@ -322,7 +322,7 @@ fn decode_head(bytes: &[u8], size: u64) -> Result<Head> {
     Ok(head)
 }
 
-/// Bytes that are taken from the front.
+/// Bytes that are read from the front.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

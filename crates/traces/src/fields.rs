@@ -57,7 +57,7 @@ impl Field<'_> {
         Fault::new(self.column, format!("{} {why}", quoted(self.text)))
     }
 
-    /// A fault of a value that is taken as it stands.
+    /// A fault of a value that is accepted unchanged.
     pub(crate) fn kept(&self, why: &str) -> Fault {
         Fault::kept(self.column, format!("{} {why}", quoted(self.text)))
     }

@@ -151,7 +151,7 @@ pub(crate) struct Fault {
 pub(crate) enum Then {
     /// The line is left out.
     Skip,
-    /// What the line says is taken as it stands.
+    /// The line is accepted unchanged.
     Keep,
     /// Reading ends.
     End,

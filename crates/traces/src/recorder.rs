@@ -28,7 +28,7 @@ pub(crate) fn recognises(line: &str) -> bool {
     Call::parse(line).is_ok_and(|call| call.numbers > 0) && line.ends_with(')')
 }
 
-/// A line, taken apart.
+/// A parsed line.
 struct Call<'a> {
     start: Field<'a>,
     end: Field<'a>,

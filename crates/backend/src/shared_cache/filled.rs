@@ -1,4 +1,4 @@
-//! What was filled of which files: by that it is told what has gone again.
+//! The filled pages of each file, from which lost pages are found.
 
 use std::collections::HashMap;
 use std::ops::Range;

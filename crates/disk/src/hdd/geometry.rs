@@ -1,4 +1,4 @@
-//! Where bytes lie, and what it takes to get there.
+//! The positions of bytes on the platters, and the time to reach them.
 //!
 //! Tracks of equal length follow each other helically: the first sector of a
 //! track is turned by one track switch against the end of the one before, so

@@ -53,7 +53,7 @@ pub(super) struct Questions {
     reads: usize,
     /// Files whose waiting pages are asked about.
     pub(super) ahead: FxHashSet<FileId>,
-    /// What the look at them has come to so far.
+    /// The result so far of looking them up.
     pub(super) tally: Tally,
 }
 

@@ -208,7 +208,7 @@ impl Rows {
     }
 }
 
-/// Rows of one definition frame. Each row shares what it can with the row before.
+/// Rows of one definition frame. Each row omits the fields that it shares with the row before.
 #[derive(Default)]
 pub(super) struct RowEncoder {
     bytes: Vec<u8>,

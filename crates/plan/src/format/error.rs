@@ -1,4 +1,4 @@
-//! What can go wrong with a record, told by name: the file, the place, the value.
+//! Errors of records, each with the file, the place and the value.
 
 use std::io;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub enum ReadError {
         what: &'static str,
         /// How large it is, as far as it was read.
         value: u64,
-        /// The most that is taken.
+        /// The largest accepted value.
         limit: u64,
     },
     /// Bytes of the record are not what was written.

@@ -16,7 +16,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The file, to be asked and told about, not to be read.
+    /// The file, for queries and advice; it is not read through this.
     pub fn file(&self) -> &File {
         &self.file
     }

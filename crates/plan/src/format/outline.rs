@@ -19,7 +19,7 @@ use super::signatures::{Signature, Signatures};
 use super::{ReadError, Reader};
 use crate::{FileId, FileMeta, Identity, Meta, Summary};
 
-/// What is known of a record before its definitions and accesses are taken in.
+/// Facts about a record that are known before its definitions and accesses are read.
 #[derive(Debug)]
 pub struct Outline {
     handle: Handle,

@@ -88,7 +88,7 @@ impl Proof {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) queue: Queue,
-    /// Whether it only infers what it says.
+    /// True if its source guesses.
     pub(super) is_guess: bool,
     /// Whether anything is to be asked for at present.
     pub(super) follows: bool,
@@ -138,7 +138,7 @@ impl Plan {
         }
     }
 
-    /// How far what it says is believed: a guess never as far as what is known.
+    /// The trust in its entries: less in guesses than in a record or a list.
     pub(super) fn weight(&self) -> Odds {
         if self.is_guess {
             self.proof.odds().min(Odds(Odds::SURE.0 - 1))

@@ -9,7 +9,7 @@
 //! [`crate::Source`], discloses them from the program's place on; [`AccessList::read`] moves that
 //! place, and says when to ask the program for more.
 //!
-//! Invariant: nothing is taken for disclosure that was passed before, unless it is being read; and what was disclosed of a
+//! Invariant: no entry is disclosed that was passed before, unless it is being read; and what was disclosed of a
 //! list that has been replaced is declared void before anything else is disclosed.
 
 mod feed;

@@ -8,10 +8,10 @@
 //!   stack in the form of terms.
 //! - A loop that has just been recognised is compared with the terms below. Where those say how it will go on, in
 //!   which number of iterations and after which terms the same loop came before, the enclosing loop is assumed
-//!   before its iteration is over: rows and planes are foretold from the second or third on.
+//!   before its iteration is over: rows and planes are predicted from the second or third on.
 //! - What came before a loop is taken into it where it is the loop's earlier iterations, or the end of one.
 //! - A walk that one strange read interrupts is taken up again if its expected read comes soon.
-//! - What no loop foretells goes to a Markov chain of strides ([`Markov`]).
+//! - What no loop predicts goes to a Markov chain of strides ([`Markov`]).
 //!
 //! Invariant: the terms that have left the stack, the stack, and what the walk has been through expand to exactly the
 //! reads pushed. An assumption that proves wrong costs a wrong expectation, never a wrong trace.
@@ -80,7 +80,7 @@ struct Follow {
     /// Where following began; empty for the nest's beginning.
     from: Frames,
     walk: Walk,
-    /// Reads foretold rightly since.
+    /// Reads predicted correctly since.
     right: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct Builder {
     follow: Option<Follow>,
     interrupted: Option<Interrupted>,
     markov: Markov,
-    /// Reads in a row that no loop foretold.
+    /// Reads in a row that no loop predicted.
     strays: u32,
     confirmed: u64,
     epoch: u64,
@@ -146,7 +146,7 @@ impl Builder {
 
     /// How far the search is.
     pub fn state(&self) -> State {
-        if self.follow.is_some() || self.markov.foretells() {
+        if self.follow.is_some() || self.markov.predicts() {
             State::Stable
         } else if self.strays == 0 || self.strays > RANDOM_AFTER {
             State::Initial
@@ -158,8 +158,8 @@ impl Builder {
     /// The reads expected next, in order; none unless a pattern is followed, or strides follow each other as they did.
     pub fn ahead(&self) -> Ahead {
         match &self.follow {
-            Some(follow) => Ahead(Foretold::Nest(follow.walk.clone())),
-            None => Ahead(Foretold::Chain(self.markov.ahead().into_iter())),
+            Some(follow) => Ahead(Predicted::Nest(follow.walk.clone())),
+            None => Ahead(Predicted::Chain(self.markov.ahead().into_iter())),
         }
     }
 
@@ -168,7 +168,7 @@ impl Builder {
         Some(self.follow.as_ref()?.walk.nest())
     }
 
-    /// Reads foretold rightly since the last wrong expectation.
+    /// Reads predicted correctly since the last wrong expectation.
     pub fn confirmed(&self) -> u64 {
         self.confirmed
     }
@@ -224,9 +224,9 @@ impl Builder {
             return;
         }
         self.strays = self.strays.saturating_add(1);
-        let foretold = self.markov.push(read);
-        self.confirmed = if foretold { self.confirmed + 1 } else { 0 };
-        self.epoch += u64::from(!foretold);
+        let predicted = self.markov.push(read);
+        self.confirmed = if predicted { self.confirmed + 1 } else { 0 };
+        self.epoch += u64::from(!predicted);
         self.put(Term::read(read));
         self.fold();
     }
@@ -496,10 +496,10 @@ fn inside(body: &[Term], frames: &Frames, index: u64, term: usize) -> Option<Fra
 /// The reads expected next, in order. It does not end by itself where the outermost loop's end is not known, but with
 /// the first read that no file can have.
 #[derive(Clone, Debug)]
-pub struct Ahead(Foretold);
+pub struct Ahead(Predicted);
 
 #[derive(Clone, Debug)]
-enum Foretold {
+enum Predicted {
     Nest(Walk),
     Chain(std::vec::IntoIter<Extent>),
 }
@@ -509,7 +509,7 @@ impl Iterator for Ahead {
 
     fn next(&mut self) -> Option<Extent> {
         match &mut self.0 {
-            Foretold::Nest(walk) => {
+            Predicted::Nest(walk) => {
                 let read = walk.peek()?;
                 let fits = |number: u64| i64::try_from(number).is_ok();
                 if !fits(read.offset) || !fits(read.len) {
@@ -518,7 +518,7 @@ impl Iterator for Ahead {
                 walk.advance();
                 Some(read)
             }
-            Foretold::Chain(reads) => reads.next(),
+            Predicted::Chain(reads) => reads.next(),
         }
     }
 }

@@ -10,10 +10,9 @@ use foreread_plan::{Extent, ThreadId};
 
 use super::lead::{Caution, Lead, Rest};
 
-/// Cursors told apart in one file. Twice as many as are asked for (eight), because reads in no order make some by chance.
+/// Cursors distinguished in one file: twice the eight that are required, because random reads form some by chance.
 pub(super) const CURSORS: usize = 16;
-/// Unexpected reads kept to find a cursor among: eight cursors that take turns are found at the third turn of each. Half and
-/// double: 0 and 0 on average of the simulated cases, −5.0 % in one (docs/constants.md).
+/// Unexpected reads in which a new cursor is looked for: eight cursors that take turns are found at the third turn of each.
 pub(super) const WINDOW: usize = 16;
 /// The offset of nothing: no read begins there.
 const NOWHERE: u64 = u64::MAX;
@@ -70,21 +69,21 @@ fn difference(to: u64, from: u64) -> Option<i64> {
 pub(super) struct Cursor {
     /// What it expects.
     pub(super) line: Line,
-    /// How far ahead of it is told.
+    /// The reads disclosed ahead of it.
     pub(super) lead: Lead,
     /// The thread that read last.
     pub(super) thread: ThreadId,
-    /// Tells a cursor from the one that had its slot before.
+    /// Distinguishes a cursor from the one that had its slot before.
     pub(super) generation: u32,
 }
 
-/// What a read is to the cursors of its file.
+/// How a read relates to the cursors of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
     /// The cursor in this slot expected it.
     Expected(usize),
-    /// It and two reads before make a new cursor, in this slot. What the cursor that lost the slot had told is in vain:
-    /// so many reads.
+    /// This read and two before it form a new cursor, in this slot. The cursor that lost the slot had disclosed so many
+    /// reads in vain.
     Found(usize, u64),
     /// Nobody expected it.
     Stray,
@@ -154,7 +153,7 @@ impl Cursors {
         self.admit(line, thread, now)
     }
 
-    /// Breaks the cursors that the program has left, as far as can be told. Returns how many reads were told in vain.
+    /// Breaks the cursors that the program seems to have left. Returns the number of reads disclosed in vain.
     pub(super) fn part(&mut self) -> u64 {
         let mut all = 0;
         for cursor in &mut self.cursors {
@@ -168,8 +167,8 @@ impl Cursors {
         all
     }
 
-    /// Whether anything may be told of this cursor.
-    pub(super) fn may_tell(&self, slot: usize) -> bool {
+    /// True if reads of this cursor may be disclosed.
+    pub(super) fn may_disclose(&self, slot: usize) -> bool {
         self.cursors
             .get(slot)
             .is_some_and(|one| self.caution.allows(&one.lead))
@@ -191,7 +190,7 @@ impl Cursors {
         } else {
             let oldest = (0..CURSORS).min_by_key(|&slot| self.cursors[slot].lead.last());
             let slot = oldest.expect("there are cursors");
-            vain = self.cursors[slot].lead.told();
+            vain = self.cursors[slot].lead.disclosed();
             self.cursors[slot] = cursor;
             slot
         };

@@ -7,7 +7,7 @@ use foreread_plan::{Extent, FileId, ThreadId};
 
 use super::cursors::Line;
 use super::lead::Lead;
-use super::nest::Foretold;
+use super::nest::Predicted;
 
 /// Something that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Follower {
     Cursor(FileId, usize, u32),
 }
 
-/// The part that one of those followed has in a round.
+/// The part that one follower has in a round of disclosing.
 pub(super) struct Flow {
     pub(super) follower: Follower,
     pub(super) thread: ThreadId,
@@ -27,33 +27,33 @@ pub(super) struct Flow {
     pub(super) unaided: bool,
     /// As it was before the round.
     pub(super) lead: Lead,
-    /// Reads ahead told so far.
-    pub(super) told: u64,
+    /// Reads ahead disclosed so far.
+    pub(super) disclosed: u64,
     /// When its next read is expected.
     pub(super) when: f32,
     pub(super) next: Next,
-    /// The pages told last.
+    /// The pages disclosed last.
     pub(super) last: Range<u64>,
 }
 
 /// Where the reads of a flow come from.
 pub(super) enum Next {
     Line(Line),
-    Nest(Peekable<Foretold>),
+    Nest(Peekable<Predicted>),
 }
 
 impl Flow {
-    /// The next read, as far as the file goes; none if enough is told, and for a read past the end: the file may grow.
+    /// The next read within the file; none if enough reads are disclosed, and for a read past the end, as the file may grow.
     pub(super) fn next(&mut self) -> Option<Extent> {
-        if self.told >= self.lead.reach() {
+        if self.disclosed >= self.lead.reach() {
             return None;
         }
         let size = self.size;
         let read = match &mut self.next {
-            Next::Line(line) => line.at(self.told).filter(|read| read.offset < size)?,
+            Next::Line(line) => line.at(self.disclosed).filter(|read| read.offset < size)?,
             Next::Nest(reads) => reads.next_if(|read| read.offset < size && !read.is_empty())?,
         };
-        self.told += 1;
+        self.disclosed += 1;
         self.when += self.lead.pace();
         Some(read.clipped(size))
     }

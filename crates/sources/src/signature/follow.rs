@@ -1,20 +1,20 @@
-//! Source `signatures`: learns while the program runs how it reads, and tells what comes next.
+//! Source `signatures`: recognises patterns in the reads of a running program, and discloses the reads that follow.
 //!
 //! Each read goes to two recognisers. The *nest* of its thread and file ([`Nest`]) knows loops of any depth, and anything
 //! that cursors do in turns; the *cursors* of its file ([`Cursors`]) are found apart in any order and of any number of
-//! threads. Whichever has foretold more of the thread's latest reads is followed; where they are level, the nest, which
+//! threads. Whichever has predicted more of the thread's latest reads is followed; where they are level, the nest, which
 //! knows where rows end.
 //!
-//! Everything that is followed has a *lead* ([`Lead`]): reads told ahead, half as many as it has foretold rightly. When
-//! half of a lead is read, all that is followed is told further, in the order in which the program is expected to read.
-//! When a pattern breaks, all that was told becomes void, and what still holds is told again; as that is work, it waits
-//! until so many reads have come that the work is small for each ([`CREDIT`]).
+//! Everything that is followed has a *lead* ([`Lead`]): reads disclosed ahead, half as many as it has predicted correctly. When
+//! half of a lead is read, all leads are extended, in the order in which the program is expected to read. When a pattern
+//! breaks, everything disclosed becomes void, and the other patterns are disclosed again. Because this costs time, it waits
+//! until the cost is small for each read made since ([`CREDIT`]).
 //!
-//! Sequential streams are left to the kernel, which sees them as soon as we do, where it reads ahead; what begins after a jump is told.
-//! Nothing is told of a file whose size is not known, and nothing past its end.
+//! Sequential streams are left to the kernel's read-ahead, which recognises them equally soon; a stream that begins after a
+//! jump is disclosed. Nothing is disclosed of a file whose size is unknown, and nothing past its end.
 //!
-//! Invariant: the tables have fixed sizes, all within 16 MiB; what was not read for longest leaves them. A follower whose
-//! lead has told or is due is in `active`.
+//! Invariant: the tables have fixed sizes, all within 16 MiB; the least recently read entry leaves a full table. A follower
+//! with disclosed reads, or with reads to disclose, is in `active`.
 
 use std::sync::Arc;
 
@@ -39,12 +39,12 @@ const FILES: usize = 1024;
 const PAIRS: usize = 256;
 /// Roles, and first steps, of which signatures are kept for files to come (16 KiB each, at most).
 const LEARNT: usize = 128;
-/// Nests and cursors that are told of at a time.
+/// Nests and cursors that may have disclosed reads at the same time.
 const ACTIVE: usize = 256;
 /// Reads that are disclosed again because another pattern broke, for each read of the program, at most. One costs some 50
 /// ns here and in the queue: no more than half a microsecond a read.
 const CREDIT: u64 = 8;
-/// Credit that can be saved up: as much as is told at a time.
+/// Credit that can be saved up: as many reads as are disclosed at a time.
 const SAVED: u64 = 1 << 15;
 /// A pattern that predicted this many reads correctly is kept for later files.
 pub const KEPT_AFTER: u64 = 16;
@@ -63,7 +63,7 @@ struct Facts {
 #[derive(Debug)]
 struct Pair {
     nest: Nest,
-    /// How many of the latest reads the nest, and the cursors, foretold, in parts of [`ALL`].
+    /// How many of the latest reads the nest, and the cursors, predicted, in parts of [`ALL`].
     by_nest: u16,
     by_cursor: u16,
     /// The first read of the file, or the one that broke a pattern, until a second comes.
@@ -72,7 +72,7 @@ struct Pair {
     /// Whether a pattern has broken in this file.
     is_later: bool,
     seen: Stream,
-    told: Stream,
+    disclosed: Stream,
 }
 
 /// All of the latest reads.
@@ -94,7 +94,7 @@ impl Pair {
             is_new: true,
             is_later: false,
             seen: Stream::default(),
-            told: Stream::default(),
+            disclosed: Stream::default(),
         }
     }
 
@@ -116,9 +116,9 @@ pub struct Signatures {
     active: Vec<Follower>,
     /// Reads of all files so far.
     now: u64,
-    /// More is to be told.
+    /// Some follower has more reads to disclose.
     is_due: bool,
-    /// Something that was told is void; and it must not wait.
+    /// Some disclosed reads are void; `at_once`: the plan must learn this without delay.
     is_void: bool,
     at_once: bool,
     credit: u64,
@@ -224,7 +224,7 @@ impl Signatures {
             (pair.is_new, pair.is_later, pair.first) = (true, true, None);
         }
         let is_new = pair.is_new;
-        let is_due = pair.nest.lead.is_due() && pair.nest.may_tell();
+        let is_due = pair.nest.lead.is_due() && pair.nest.may_disclose();
         let right = pair.nest.lead.right();
         if led && pair.nest_leads() && is_right {
             if is_due {
@@ -240,7 +240,7 @@ impl Signatures {
         pair.by_cursor = moved(pair.by_cursor, matches!(met, Met::Expected(_)));
         let leads = pair.nest_leads();
         if leads != led {
-            // What the one has told the other tells again.
+            // The reads that one of the two disclosed are disclosed again by the other.
             self.is_void |= !self.active.is_empty();
         }
         match met {
@@ -251,7 +251,7 @@ impl Signatures {
                 let cursor = cursors.get(slot).expect("the slot has a cursor");
                 let (line, right) = (cursor.line, cursor.lead.right());
                 let follower = Follower::Cursor(file, slot, cursor.generation);
-                let is_due = !leads && cursor.lead.is_due() && cursors.may_tell(slot);
+                let is_due = !leads && cursor.lead.is_due() && cursors.may_disclose(slot);
                 if is_due {
                     self.wake(follower);
                 }
@@ -324,7 +324,7 @@ impl Signatures {
         }
     }
 
-    /// This one has more to tell.
+    /// This follower has more reads to disclose.
     fn wake(&mut self, follower: Follower) {
         self.is_due = true;
         if self.active.contains(&follower) {
@@ -336,12 +336,12 @@ impl Signatures {
         self.active.push(follower);
     }
 
-    /// The reads of one that is followed that were told and not yet made.
+    /// Reads of this follower that were disclosed and not yet made.
     fn outstanding(&mut self, follower: Follower) -> u64 {
-        self.lead(follower).map_or(0, |lead| lead.told())
+        self.lead(follower).map_or(0, |lead| lead.disclosed())
     }
 
-    /// All that was told is void. Whether that is to be said now.
+    /// True if everything disclosed is void and the plan has to learn this now.
     fn voids(&mut self) -> bool {
         if !self.is_void {
             return false;
@@ -361,12 +361,12 @@ impl Signatures {
         (self.is_void, self.at_once) = (false, false);
         for &follower in gone.iter().chain(&active) {
             if let Some(lead) = self.lead(follower) {
-                lead.untell();
+                lead.void();
             }
             if let Follower::Nest(thread, file) = follower
                 && let Some(pair) = self.pairs.get_mut((thread, file))
             {
-                pair.told = Stream::default();
+                pair.disclosed = Stream::default();
             }
         }
         self.active = active;
@@ -387,14 +387,14 @@ impl Signatures {
         }
     }
 
-    /// What is to be told of one that is followed in this round; none if it has told enough, or another is followed.
+    /// The part of this follower in a round; none if it has disclosed enough, or if the other recogniser is followed.
     fn flow(&mut self, follower: Follower) -> Option<Flow> {
         let (Follower::Nest(_, file) | Follower::Cursor(file, ..)) = follower;
         let Facts { size, unaided, .. } = *self.facts.get(file)?;
         let (thread, next, lead) = match follower {
             Follower::Nest(thread, _) => {
                 let pair = self.pairs.get_mut((thread, file))?;
-                if !pair.nest_leads() || !pair.nest.may_tell() || !pair.nest.lead.joins() {
+                if !pair.nest_leads() || !pair.nest.may_disclose() || !pair.nest.lead.joins() {
                     return None;
                 }
                 let lead = pair.nest.lead.clone();
@@ -406,7 +406,7 @@ impl Signatures {
                     .get(slot)
                     .filter(|one| one.generation == generation)?;
                 let leads = self.pairs.get((cursor.thread, file))?.nest_leads();
-                if leads || !cursors.may_tell(slot) || !cursor.lead.joins() {
+                if leads || !cursors.may_disclose(slot) || !cursor.lead.joins() {
                     return None;
                 }
                 (cursor.thread, Next::Line(cursor.line), cursor.lead.clone())
@@ -418,22 +418,27 @@ impl Signatures {
             file,
             size,
             unaided,
-            when: lead.when(lead.told(), self.now),
-            told: lead.told(),
+            when: lead.when(lead.disclosed(), self.now),
+            disclosed: lead.disclosed(),
             lead,
             next,
             last: 0..0,
         })
     }
 
-    /// Tells of all flows, each read when it is expected, until there is no more room. Returns whether there is more to
-    /// tell.
-    fn tell(&mut self, mut flows: Vec<Flow>, room: usize, out: &mut Vec<Expected>) -> bool {
-        for flow in flows.iter().filter(|flow| flow.told == 0) {
+    /// Discloses the reads of all flows, in the order in which they are expected, until there is no more room. True if reads
+    /// are left.
+    fn disclose_flows(
+        &mut self,
+        mut flows: Vec<Flow>,
+        room: usize,
+        out: &mut Vec<Expected>,
+    ) -> bool {
+        for flow in flows.iter().filter(|flow| flow.disclosed == 0) {
             if let Some(pair) = self.pairs.get_mut((flow.thread, flow.file))
                 && let Some(served) = pair.seen.served()
             {
-                pair.told = served;
+                pair.disclosed = served;
             }
         }
         let full = out.len().saturating_add(room);
@@ -450,14 +455,16 @@ impl Signatures {
                 continue;
             };
             let pair = self.pairs.get_mut((flow.thread, flow.file));
-            let pattern = pair.map_or(Pattern::Scattered, |pair| pair.told.next(read).pattern());
+            let pattern = pair.map_or(Pattern::Scattered, |pair| {
+                pair.disclosed.next(read).pattern()
+            });
             let pages = read.pages();
             let pattern = match flow.unaided {
                 true => pattern.unaided(),
                 false => pattern,
             };
-            let is_told = flow.last.start <= pages.start && pages.end <= flow.last.end;
-            if pattern == Pattern::Sequential || is_told {
+            let is_disclosed = flow.last.start <= pages.start && pages.end <= flow.last.end;
+            if pattern == Pattern::Sequential || is_disclosed {
                 continue;
             }
             flow.last = pages.clone();
@@ -466,7 +473,7 @@ impl Signatures {
                 pages,
                 thread: flow.thread,
                 pattern,
-                odds: flow.lead.odds(flow.told - flow.lead.told()),
+                odds: flow.lead.odds(flow.disclosed - flow.lead.disclosed()),
             });
         }
         for flow in flows {
@@ -483,7 +490,7 @@ impl Signatures {
             pair.nest.goes_on(reads);
         }
         if let Some(lead) = self.lead(flow.follower) {
-            lead.told_to(flow.told);
+            lead.disclosed_to(flow.disclosed);
         }
     }
 }
@@ -520,7 +527,7 @@ impl Source for Signatures {
             }
             Seen::Unaided { file } => {
                 self.facts.used(file, self.now, Facts::default).unaided = true;
-                // Streams that count as told are not.
+                // Reads left to the kernel until now have to be disclosed.
                 if !self.active.is_empty() {
                     (self.is_void, self.at_once) = (true, true);
                 }
@@ -565,7 +572,7 @@ impl Source for Signatures {
             }
             flows.extend(flow);
         }
-        self.is_due = self.tell(flows, room, out);
+        self.is_due = self.disclose_flows(flows, room, out);
         if self.is_due {
             Outlook::More
         } else {

@@ -1,11 +1,11 @@
-//! How far ahead of a pattern is told, and how sure that is.
+//! How many reads of a pattern are disclosed ahead of the program, and how likely they are.
 //!
-//! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E), and gets half as many as it has
-//! foretold rightly: of what is fetched for a pattern that breaks, two thirds were read at least. On simulated devices
-//! (`crates/engine/tests/sim/signatures.rs`), of what following the record gains, the first run of eight cursors gained
-//! 92 % with a lead as long as they had been right, 96 % with half of that, 96 % with a quarter; two cursors 95, 99 and
-//! 99.6 %; backward reads on a disk took 333, 385 and 464 ms, and 4 KiB at 2 MiB 3.99, 3.99 and 4.02 s. Half is nearly
-//! the best in each.
+//! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E). Later its lead is half the number of
+//! reads that it predicted correctly, so that at least two thirds of the reads fetched for a pattern that breaks were made.
+//! Simulated devices (`crates/engine/tests/sim/signatures.rs`) gained nearly most with half: of the gain of following the
+//! record, the first run of eight cursors gained 92 % with a lead as long as their success, 96 % with half, 96 % with a
+//! quarter; two cursors 95, 99 and 99.6 %; backward reads on a disk took 333, 385 and 464 ms, and 4 KiB at 2 MiB 3.99, 3.99
+//! and 4.02 s.
 //!
 //! Where a pattern has been right `n` times, its next `k` reads come with a chance of `n / (n + k)`, Laplace's rule of
 //! succession; [`FIRST`] times are taken for granted.
@@ -46,14 +46,14 @@ impl Tempo {
     }
 }
 
-/// A pattern's record and what was told of it.
+/// A pattern's successes, and the reads disclosed ahead of the program.
 #[derive(Clone, Debug)]
 pub(super) struct Lead {
-    /// Reads foretold rightly since it was found or last broke.
+    /// Reads predicted correctly since it was found or last broke.
     right: u64,
-    /// Reads ahead of the program that were told.
-    told: u64,
-    /// More is told when no more than this is left.
+    /// Reads ahead of the program that were disclosed.
+    disclosed: u64,
+    /// The lead is extended when no more than this many of its reads are left.
     due_at: u64,
     /// By the reads of its file, and by those of all files.
     own: Tempo,
@@ -66,7 +66,7 @@ impl Lead {
     pub(super) fn new(reads: u64, now: u64) -> Self {
         Self {
             right: 0,
-            told: 0,
+            disclosed: 0,
             due_at: 0,
             own: Tempo {
                 at: reads,
@@ -80,23 +80,23 @@ impl Lead {
         }
     }
 
-    /// What it foretold came.
+    /// The program made the predicted read.
     pub(super) fn hit(&mut self, reads: u64, now: u64) {
         self.own.beat(reads);
         self.all.beat(now);
         self.right += 1;
-        self.told = self.told.saturating_sub(1);
+        self.disclosed = self.disclosed.saturating_sub(1);
         self.broken = false;
     }
 
-    /// Reads foretold rightly in a row.
+    /// Reads predicted correctly in a row.
     pub(super) fn right(&self) -> u64 {
         self.right
     }
 
-    /// Reads told and not yet made.
-    pub(super) fn told(&self) -> u64 {
-        self.told
+    /// Reads disclosed and not yet made.
+    pub(super) fn disclosed(&self) -> u64 {
+        self.disclosed
     }
 
     /// When it was read last, in reads of its file.
@@ -104,7 +104,7 @@ impl Lead {
         self.own.at
     }
 
-    /// How many reads ahead may be told now.
+    /// The number of reads that may be disclosed ahead now.
     pub(super) fn reach(&self) -> u64 {
         if self.broken {
             0
@@ -113,44 +113,47 @@ impl Lead {
         }
     }
 
-    /// Whether half of what was told has been read, and more is to be told.
+    /// True if half of the disclosed reads were made and the lead is to be extended.
     pub(super) fn is_due(&self) -> bool {
-        !self.broken && self.told <= self.due_at && self.told < self.reach()
+        !self.broken && self.disclosed <= self.due_at && self.disclosed < self.reach()
     }
 
-    /// So many reads ahead are told now.
-    pub(super) fn told_to(&mut self, told: u64) {
-        self.told = told;
-        self.due_at = told / 2;
+    /// The number of reads disclosed ahead is this from now on.
+    pub(super) fn disclosed_to(&mut self, disclosed: u64) {
+        self.disclosed = disclosed;
+        self.due_at = disclosed / 2;
     }
 
-    /// Whether a round that tells of others tells of it, too: a quarter of what was told has been read.
+    /// True if the lead is extended along with others that are due: a quarter of its disclosed reads were made.
     pub(super) fn joins(&self) -> bool {
-        !self.broken && self.told <= self.due_at + self.due_at / 2 && self.told < self.reach()
+        !self.broken
+            && self.disclosed <= self.due_at + self.due_at / 2
+            && self.disclosed < self.reach()
     }
 
-    /// Nothing told of it is valid any more.
-    pub(super) fn untell(&mut self) {
-        self.told_to(0);
+    /// All its disclosed reads are void.
+    pub(super) fn void(&mut self) {
+        self.disclosed_to(0);
     }
 
-    /// Whether the program has left it, as far as can be told at this read of its file.
+    /// True if the program seems to have left the pattern, judged at this read of its file.
     pub(super) fn is_overdue(&self, reads: u64) -> bool {
         let usual = self.own.period.max(1.0) + 4.0 * self.own.deviation;
         !self.broken && reads.saturating_sub(self.own.at) as f32 > usual + 1.0
     }
 
-    /// The program has left it. Nothing is told of it until it is read again. Returns how many reads were told in vain.
+    /// The program has left the pattern: none of its reads are disclosed until one is made. Returns the number of reads
+    /// disclosed in vain.
     pub(super) fn breaks(&mut self) -> u64 {
-        let vain = self.told;
-        self.untell();
+        let vain = self.disclosed;
+        self.void();
         self.broken = true;
         self.right = 0;
         self.own.deviation *= 2.0;
         vain
     }
 
-    /// Whether the program has read so much else since that it does not seem to come back.
+    /// True if the program has made so many other reads since that it is not expected to return.
     pub(super) fn is_gone(&self, now: u64) -> bool {
         now.saturating_sub(self.all.at) as f32 > GONE * self.pace()
     }
@@ -198,7 +201,7 @@ impl Caution {
         }
     }
 
-    /// A pattern broke that had been right so often, and had told so much.
+    /// A pattern broke after this many correct predictions, with this many reads disclosed in vain.
     pub(super) fn broke(&mut self, right: u64, vain: u64) {
         if vain > 0 && right < FIRST {
             self.0 = (2 * self.0 + 1).min(CAUTION);
@@ -227,9 +230,9 @@ impl Rest {
         self.left == 0
     }
 
-    /// Whether the read that was looked at was foretold. Returns whether a pause begins.
-    pub(super) fn note(&mut self, foretold: bool) -> bool {
-        if foretold {
+    /// Whether the read that was looked at was predicted. Returns whether a pause begins.
+    pub(super) fn note(&mut self, predicted: bool) -> bool {
+        if predicted {
             self.fruitless = self.fruitless.saturating_sub(2);
             self.pause -= u32::from(self.fruitless == 0) * (self.pause / 2);
             return false;

@@ -1,7 +1,7 @@
 //! What follows no loop: which stride mostly follows which (the paper's Figure 3, last resort).
 //!
 //! A first-order Markov chain over strides, from the start of one read to the start of the next. For each stride the
-//! table has the few strides that followed it, with how often they did. A stride is foretold where it followed
+//! table has the few strides that followed it, with how often they did. A stride is predicted where it followed
 //! in at least [`LIKELY`] of the cases, and a series of them while the product of their likelihoods is as large.
 //!
 //! Invariant: the table has a fixed size. A stride that finds its place taken ages the holder, and takes the place
@@ -42,7 +42,7 @@ pub(crate) struct Markov {
 }
 
 impl Markov {
-    /// A read that no loop foretold. Returns whether the chain did.
+    /// A read that no loop predicted. Returns whether the chain did.
     pub(crate) fn push(&mut self, read: Extent) -> bool {
         let Some(last) = self.last.replace(read) else {
             return false;
@@ -60,7 +60,7 @@ impl Markov {
         right
     }
 
-    /// Forgets the last read: others, which loops foretold, come between.
+    /// Forgets the last read: others, which loops predicted, come between.
     pub(crate) fn part(&mut self) {
         self.last = None;
         self.stride = None;
@@ -79,7 +79,7 @@ impl Markov {
     }
 
     /// Whether there is a read expected next.
-    pub(crate) fn foretells(&self) -> bool {
+    pub(crate) fn predicts(&self) -> bool {
         self.likely(self.stride).is_some()
     }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strides_that_mostly_follow_each_other_are_foretold() {
+    fn strides_that_mostly_follow_each_other_are_predicted() {
         let mut markov = Markov::default();
         let mut offset = 0;
         let mut right = 0;

@@ -1,4 +1,4 @@
-//! I/O signatures: patterns of accesses, recognised, written down and foretold (the paper "Parallel I/O Prefetching Using
+//! I/O signatures: patterns of accesses, recognised, written down and predicted (the paper "Parallel I/O Prefetching Using
 //! MPI File Caching and I/O Signatures", sections III to VI; `docs/signatures.md`).
 //!
 //! Data flow: [`Builder`] takes reads one by one and has a [`Trace`] of nested loops at the end, and the reads expected

@@ -1,5 +1,5 @@
-//! What one thread reads in one file, as nested loops: the recogniser, or a signature learnt elsewhere, and what was told
-//! of it.
+//! One thread's reads of one file, as nested loops: the recogniser, or a signature learnt from another file, and the reads
+//! disclosed.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::lead::{Caution, Lead, Rest};
 use super::pattern::Loop;
 use super::rounded::{self, Fit, Rounding};
 
-/// What a read is to a nest.
+/// How a read relates to a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// The nest foretold it.
+    /// The nest predicted it.
     Right,
-    /// It is one of those that the nest can go on with, and not the one foretold: the others that were told are void.
+    /// The nest allows this read but predicted another one: the disclosed reads are void.
     Near,
-    /// Another was foretold: so many that were told are void.
+    /// Another read was predicted: this many disclosed reads are void.
     Wrong(u64),
-    /// None was foretold.
+    /// No read was predicted.
     Nothing,
 }
 
@@ -35,20 +35,20 @@ pub(super) struct Nest {
     model: Option<Model>,
     pub(super) lead: Lead,
     /// Where telling goes on.
-    ahead: Option<Peekable<Foretold>>,
+    ahead: Option<Peekable<Predicted>>,
     caution: Caution,
     rest: Rest,
 }
 
 /// The reads that a nest expects.
 #[derive(Clone, Debug)]
-pub(super) enum Foretold {
+pub(super) enum Predicted {
     Built(Ahead),
     Rounded(rounded::Ahead),
     Learnt(Model),
 }
 
-impl Iterator for Foretold {
+impl Iterator for Predicted {
     type Item = Extent;
 
     fn next(&mut self) -> Option<Extent> {
@@ -110,7 +110,7 @@ impl Nest {
             if !is_near {
                 return Said::Right;
             }
-            self.lead.untell();
+            self.lead.void();
             self.ahead = None;
             return Said::Near;
         }
@@ -134,8 +134,8 @@ impl Nest {
         self.model = Some(model);
     }
 
-    /// Whether the nest has anything to tell, and may.
-    pub(super) fn may_tell(&self) -> bool {
+    /// True if the nest has reads to disclose, and may disclose them.
+    pub(super) fn may_disclose(&self) -> bool {
         self.caution.allows(&self.lead)
             && (self.model.is_some()
                 || self.rounding.followed().is_some()
@@ -143,15 +143,15 @@ impl Nest {
                 || self.lead.right() > 0)
     }
 
-    /// The reads that follow what was told, taken away.
-    pub(super) fn ahead(&mut self) -> Peekable<Foretold> {
+    /// Takes the reads that follow the disclosed ones.
+    pub(super) fn ahead(&mut self) -> Peekable<Predicted> {
         match self.ahead.take() {
-            Some(ahead) if self.lead.told() > 0 => ahead,
+            Some(ahead) if self.lead.disclosed() > 0 => ahead,
             _ => {
                 let ahead = match (&self.model, self.rounding.followed()) {
-                    (Some(model), _) => Foretold::Learnt(model.clone()),
-                    (None, Some(rounded)) => Foretold::Rounded(rounded.ahead()),
-                    (None, None) => Foretold::Built(self.builder.ahead()),
+                    (Some(model), _) => Predicted::Learnt(model.clone()),
+                    (None, Some(rounded)) => Predicted::Rounded(rounded.ahead()),
+                    (None, None) => Predicted::Built(self.builder.ahead()),
                 };
                 ahead.peekable()
             }
@@ -159,7 +159,7 @@ impl Nest {
     }
 
     /// Telling goes on with these.
-    pub(super) fn goes_on(&mut self, ahead: Peekable<Foretold>) {
+    pub(super) fn goes_on(&mut self, ahead: Peekable<Predicted>) {
         self.ahead = Some(ahead);
     }
 

@@ -46,8 +46,8 @@ struct Term {
 /// What a read is to a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// The one that was foretold.
-    Foretold,
+    /// The one that was predicted.
+    Predicted,
     /// Another that the loop can read here: the stride is better known now.
     Possible,
     /// None of the loop's.
@@ -65,7 +65,7 @@ pub(super) struct Rounded {
     /// The next read.
     index: i64,
     term: usize,
-    /// Reads that the same loop had elsewhere, before it ended: it is not foretold beyond that until it is seen to be longer.
+    /// Reads that the same loop had elsewhere, before it ended: it is not predicted beyond that until it is seen to be longer.
     row: Option<i64>,
 }
 
@@ -111,12 +111,12 @@ impl Rounded {
 
     /// The next read.
     fn read(&mut self, read: Extent) -> Fit {
-        let foretold = self.expected();
+        let predicted = self.expected();
         if !self.note(read) {
             return Fit::Strange;
         }
-        if foretold == Some(read) {
-            Fit::Foretold
+        if predicted == Some(read) {
+            Fit::Predicted
         } else {
             Fit::Possible
         }
@@ -308,7 +308,7 @@ impl Rounding {
         self.followed.as_ref()
     }
 
-    /// The next read; `exact`: a loop that is not rounded foretold it. What it is to the loop that was followed, if one was.
+    /// The next read; `exact`: a loop that is not rounded predicted it. What it is to the loop that was followed, if one was.
     #[inline]
     pub(super) fn read(&mut self, read: Extent, exact: bool) -> Option<Fit> {
         self.recent[self.reads % RECENT] = read;
@@ -334,7 +334,7 @@ impl Rounding {
                 self.followed = self.find();
                 self.ended = Some((followed, self.reads - 1));
             }
-            Fit::Foretold | Fit::Possible => self.followed = Some(followed),
+            Fit::Predicted | Fit::Possible => self.followed = Some(followed),
         }
         Some(fit)
     }

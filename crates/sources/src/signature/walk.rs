@@ -1,6 +1,6 @@
 //! A place in a nest of loops, which moves on read by read.
 //!
-//! The same walk expands a nest, checks a program against it, and foretells. Moving on inside the innermost loop is
+//! The same walk expands a nest, checks a program against it, and predicts. Moving on inside the innermost loop is
 //! two additions.
 //!
 //! Invariant: unless the walk has ended, its frames lead from the outermost loop to a read: the next one.

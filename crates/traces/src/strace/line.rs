@@ -1,4 +1,4 @@
-//! A line of strace, taken apart: who, when, which call, its arguments, what it returned, how long it took.
+//! A parsed line of strace: who, when, which call, its arguments, what it returned, how long it took.
 //!
 //! ```text
 //! [pid  3177] 1795680996.252712 read(3</etc/passwd>, "root:x:0:0"..., 4096) = 2996 <0.000003>

@@ -33,9 +33,9 @@ fn seen((thread, file, extent): One) -> Seen {
 /// What came of a trace.
 #[derive(Debug, Default)]
 struct Told {
-    /// Reads, those of them foretold, and those that the kernel reads ahead of.
+    /// Reads, those of them predicted, and those that the kernel reads ahead of.
     reads: u64,
-    foretold: u64,
+    predicted: u64,
     kernel: u64,
     /// Reads between telling and reading, in all.
     lead: u64,
@@ -46,9 +46,9 @@ struct Told {
 }
 
 impl Told {
-    /// Of the reads that the kernel does not read ahead of, those foretold, in percent.
+    /// Of the reads that the kernel does not read ahead of, those predicted, in percent.
     fn share(&self) -> f64 {
-        100.0 * self.foretold as f64 / (self.reads - self.kernel).max(1) as f64
+        100.0 * self.predicted as f64 / (self.reads - self.kernel).max(1) as f64
     }
 
     fn precision(&self) -> f64 {
@@ -59,16 +59,16 @@ impl Told {
 /// Reads fetched ahead of the program: as many as a fast device has on the way.
 const HORIZON: usize = 128;
 
-/// A page that was told.
+/// A page that was disclosed.
 struct Page {
     when: u64,
     fetched: bool,
     read: bool,
 }
 
-/// Let a program read. Of what is told the first [`HORIZON`] pages that the program has not read are fetched.
+/// Let a program read. Of what is disclosed the first [`HORIZON`] pages that the program has not read are fetched.
 fn run(source: &mut Signatures, trace: &[One]) -> Told {
-    let mut told = Told::default();
+    let mut disclosed = Told::default();
     let mut pages: HashMap<(u32, u64), Page> = HashMap::new();
     let mut queue = VecDeque::new();
     let mut ahead = 0;
@@ -76,7 +76,7 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
     let mut out = Vec::new();
     for (at, &one) in trace.iter().enumerate() {
         let (thread, file, extent) = one;
-        told.reads += 1;
+        disclosed.reads += 1;
         let stream = streams.entry((thread, file)).or_default();
         stream.next(extent);
         let mut all = true;
@@ -85,7 +85,7 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
             match pages.get_mut(&(file, page)) {
                 Some(page) => {
                     if page.fetched && !page.read {
-                        told.useful += 1;
+                        disclosed.useful += 1;
                         ahead -= 1;
                     }
                     page.read = true;
@@ -95,10 +95,10 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
             }
         }
         if all {
-            told.foretold += 1;
-            told.lead += at as u64 - since;
+            disclosed.predicted += 1;
+            disclosed.lead += at as u64 - since;
         } else {
-            told.kernel += u64::from(stream.served().is_some());
+            disclosed.kernel += u64::from(stream.served().is_some());
         }
         source.see(&seen(one));
         loop {
@@ -121,7 +121,7 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
             match outlook {
                 Outlook::Void => {
                     assert!(out.is_empty());
-                    told.voids += 1;
+                    disclosed.voids += 1;
                     queue.clear();
                     pages.retain(|_, page| page.fetched);
                 }
@@ -132,15 +132,15 @@ fn run(source: &mut Signatures, trace: &[One]) -> Told {
         while ahead < HORIZON.max(2 * extent.pages().count())
             && let Some(key) = queue.pop_front()
         {
-            let page = pages.get_mut(&key).expect("it was told");
+            let page = pages.get_mut(&key).expect("it was disclosed");
             if !page.read {
                 page.fetched = true;
-                told.pages += 1;
+                disclosed.pages += 1;
                 ahead += 1;
             }
         }
     }
-    told
+    disclosed
 }
 
 fn with_files(source: &mut Signatures, files: u32, size: u64) {
@@ -155,30 +155,30 @@ fn with_files(source: &mut Signatures, files: u32, size: u64) {
 }
 
 /// Foretell a trace of files that end where it does, and see whether enough of it was.
-fn foretells(name: &str, trace: &[One]) -> Told {
-    let told = foretold(name, trace);
-    assert!(told.share() >= 85.0, "{name}: {told:?}");
-    assert!(told.precision() >= 90.0, "{name}: {told:?}");
-    told
+fn predicts(name: &str, trace: &[One]) -> Told {
+    let disclosed = predicted(name, trace);
+    assert!(disclosed.share() >= 85.0, "{name}: {disclosed:?}");
+    assert!(disclosed.precision() >= 90.0, "{name}: {disclosed:?}");
+    disclosed
 }
 
 /// Foretell a trace of files that end where it does.
-fn foretold(name: &str, trace: &[One]) -> Told {
+fn predicted(name: &str, trace: &[One]) -> Told {
     let size = trace.iter().map(|(_, _, extent)| extent.end()).max();
     let mut source = Signatures::new();
     let files = trace.iter().map(|(_, file, _)| file + 1).max();
     with_files(&mut source, files.unwrap_or(0), size.unwrap_or(0));
-    let told = run(&mut source, trace);
+    let disclosed = run(&mut source, trace);
     println!(
-        "{name}: {:.1} % foretold, {:.0} reads ahead, {:.1} % precise, {} left to the kernel, {} voids of {} reads",
-        told.share(),
-        told.lead as f64 / told.foretold.max(1) as f64,
-        told.precision(),
-        told.kernel,
-        told.voids,
-        told.reads
+        "{name}: {:.1} % predicted, {:.0} reads ahead, {:.1} % precise, {} left to the kernel, {} voids of {} reads",
+        disclosed.share(),
+        disclosed.lead as f64 / disclosed.predicted.max(1) as f64,
+        disclosed.precision(),
+        disclosed.kernel,
+        disclosed.voids,
+        disclosed.reads
     );
-    told
+    disclosed
 }
 
 /// Cursors that read by turns, or in any order, each through a part of its own.
@@ -208,33 +208,33 @@ fn interleaved(cursors: u64, in_turn: bool, stride: u64, threads: bool) -> Vec<O
 }
 
 #[test]
-fn backward_reads_are_foretold() {
+fn backward_reads_are_predicted() {
     let blocks = 2000;
     let one: Vec<_> = (0..blocks)
         .rev()
         .map(|n| read(n * 4 * KIB, 4 * KIB))
         .collect();
-    foretells("backward 1", &one);
+    predicts("backward 1", &one);
     let two: Vec<_> = (0..blocks)
         .rev()
         .map(|n| read(n * 8 * KIB, 4 * KIB))
         .collect();
-    foretells("backward 2", &two);
+    predicts("backward 2", &two);
     let small: Vec<_> = (0..20_000).rev().map(|n| read(n * 700, 700)).collect();
-    foretells("backward, less than a page", &small);
+    predicts("backward, less than a page", &small);
 }
 
 #[test]
-fn strides_are_foretold() {
+fn strides_are_predicted() {
     for stride in [8 * KIB, 64 * KIB, 2 * MIB] {
         let trace: Vec<_> = (0..1000).map(|n| read(n * stride, 4 * KIB)).collect();
-        let told = foretells(&format!("stride {} KiB", stride / KIB), &trace);
-        assert!(told.lead / told.foretold > 100, "{told:?}");
+        let disclosed = predicts(&format!("stride {} KiB", stride / KIB), &trace);
+        assert!(disclosed.lead / disclosed.predicted > 100, "{disclosed:?}");
     }
 }
 
 #[test]
-fn nests_are_foretold() {
+fn nests_are_predicted() {
     let nested: Vec<_> = (0..1000)
         .flat_map(|n| {
             [
@@ -243,57 +243,57 @@ fn nests_are_foretold() {
             ]
         })
         .collect();
-    foretells("nested", &nested);
+    predicts("nested", &nested);
     let column: Vec<_> = (0..4)
         .flat_map(|column| {
             (0..500).map(move |row| read(row * 64 * KIB + column * 4 * KIB, 4 * KIB))
         })
         .collect();
-    foretells("columns of a matrix", &column);
+    predicts("columns of a matrix", &column);
     let tile: Vec<_> = (0..16)
         .flat_map(|z| (0..16).flat_map(move |y| (0..8).map(move |x| (x, y, z))))
         .map(|(x, y, z)| read(z * 16 * MIB + y * 256 * KIB + x * 8 * KIB, 4 * KIB))
         .collect();
-    foretells("3-D tile", &tile);
+    predicts("3-D tile", &tile);
 }
 
 #[test]
-fn strides_rounded_to_blocks_are_foretold() {
+fn strides_rounded_to_blocks_are_predicted() {
     let block = |offset: u64| read(offset / (8 * KIB) * (8 * KIB), 8 * KIB);
     let line: Vec<_> = (0..2000).map(|n| block(1000 + n * 57_600)).collect();
-    foretells("7.03 blocks apart", &line);
+    predicts("7.03 blocks apart", &line);
     let backward: Vec<_> = (0..2000).rev().map(|n| block(1000 + n * 57_600)).collect();
-    foretells("7.03 blocks apart, backward", &backward);
+    predicts("7.03 blocks apart, backward", &backward);
     let slabs: Vec<_> = (0..1000)
         .flat_map(|level| (0..5).map(move |row| block(144_720 + level * 518_400 + row * 57_600)))
         .collect();
-    foretells("hyperslabs through a buffer", &slabs);
+    predicts("hyperslabs through a buffer", &slabs);
     let apart: Vec<_> = (0..8)
         .flat_map(|time| (0..30).flat_map(move |level| (0..5).map(move |row| (time, level, row))))
         .map(|(time, level, row)| block(time * 64_000_300 + level * 518_400 + row * 57_600))
         .collect();
-    // After each jump, which nothing foretells, the stride shows with the second level, and the end is where it was before. Which of
+    // After each jump, which nothing predicts, the stride shows with the second level, and the end is where it was before. Which of
     // two blocks holds an element has to be seen anew.
-    let told = foretold("hyperslabs, three dimensions", &apart);
-    assert!(told.share() >= 85.0, "{told:?}");
-    assert!(told.precision() >= 60.0, "{told:?}");
+    let disclosed = predicted("hyperslabs, three dimensions", &apart);
+    assert!(disclosed.share() >= 85.0, "{disclosed:?}");
+    assert!(disclosed.precision() >= 60.0, "{disclosed:?}");
 }
 
 #[test]
-fn lu_is_foretold() {
+fn lu_is_predicted() {
     let mut trace = Vec::new();
     for j in 0..125 {
         trace.push(read(1_049_088 + j * 524_544, 524_544));
         trace.extend((0..=j).map(|i| read(524_544 * (i + 1), 518_272 - 4096 * i)));
         trace.push(read(0, 522_368));
     }
-    foretells("LU", &trace);
+    predicts("LU", &trace);
 }
 
 #[test]
-fn cursors_in_turn_are_foretold() {
+fn cursors_in_turn_are_predicted() {
     for cursors in 2..=8 {
-        foretells(
+        predicts(
             &format!("{cursors} cursors in turn"),
             &interleaved(cursors, true, 64 * KIB, false),
         );
@@ -301,13 +301,13 @@ fn cursors_in_turn_are_foretold() {
 }
 
 #[test]
-fn cursors_in_any_order_are_foretold() {
+fn cursors_in_any_order_are_predicted() {
     for cursors in 2..=8 {
-        foretells(
+        predicts(
             &format!("{cursors} cursors in any order"),
             &interleaved(cursors, false, 64 * KIB, false),
         );
-        foretells(
+        predicts(
             &format!("{cursors} threads in any order"),
             &interleaved(cursors, false, 64 * KIB, true),
         );
@@ -315,18 +315,18 @@ fn cursors_in_any_order_are_foretold() {
 }
 
 #[test]
-fn a_run_is_left_to_the_kernel_and_the_gap_after_it_foretold() {
+fn a_run_is_left_to_the_kernel_and_the_gap_after_it_predicted() {
     let run_and_gap: Vec<_> = (0..8)
         .flat_map(|run| (0..399).map(move |n| read((run * 498 + n) * MIB, MIB)))
         .collect();
     let mut source = Signatures::new();
     with_files(&mut source, 1, (7 * 498 + 399) * MIB);
-    let told = run(&mut source, &run_and_gap);
-    println!("{told:?}");
-    // The first gap nobody can foresee. Of each run after the third, the beginning is told.
-    assert!(told.foretold >= 5, "{told:?}");
-    assert!(told.foretold < 60, "{told:?}");
-    assert!(told.precision() >= 90.0, "{told:?}");
+    let disclosed = run(&mut source, &run_and_gap);
+    println!("{disclosed:?}");
+    // The first gap nobody can foresee. Of each run after the third, the beginning is disclosed.
+    assert!(disclosed.predicted >= 5, "{disclosed:?}");
+    assert!(disclosed.predicted < 60, "{disclosed:?}");
+    assert!(disclosed.precision() >= 90.0, "{disclosed:?}");
 }
 
 #[test]
@@ -334,8 +334,8 @@ fn a_sequential_program_is_left_alone() {
     let trace: Vec<_> = (0..10_000).map(|n| read(n * 16 * KIB, 16 * KIB)).collect();
     let mut source = Signatures::new();
     with_files(&mut source, 1, 160 * MIB);
-    let told = run(&mut source, &trace);
-    assert_eq!(told.pages, 0, "{told:?}");
+    let disclosed = run(&mut source, &trace);
+    assert_eq!(disclosed.pages, 0, "{disclosed:?}");
 }
 
 #[test]
@@ -348,15 +348,18 @@ fn a_sequential_program_is_told_of_where_the_kernel_reads_nothing_ahead() {
         let (before, after) = trace.split_at(known_after);
         run(&mut source, before);
         source.see(&Seen::Unaided { file: FileId(0) });
-        let told = run(&mut source, after);
-        assert!(told.pages >= 39_000, "{known_after}: {told:?}");
-        assert!(told.precision() >= 99.0, "{known_after}: {told:?}");
+        let disclosed = run(&mut source, after);
+        assert!(disclosed.pages >= 39_000, "{known_after}: {disclosed:?}");
+        assert!(
+            disclosed.precision() >= 99.0,
+            "{known_after}: {disclosed:?}"
+        );
     }
     // However long its reads are.
     let trace: Vec<_> = (0..100).map(|n| read(n * MIB, MIB)).collect();
     let mut source = Signatures::new();
     with_files(&mut source, 1, 160 * MIB);
     source.see(&Seen::Unaided { file: FileId(0) });
-    let told = run(&mut source, &trace);
-    assert!(told.pages >= 96 * 256, "{told:?}");
+    let disclosed = run(&mut source, &trace);
+    assert!(disclosed.pages >= 96 * 256, "{disclosed:?}");
 }

@@ -14,7 +14,7 @@ fn rounded(block: i64, origin: i64, starts: &[i64], stride: i64, count: i64) -> 
     reads.collect()
 }
 
-/// How many reads were foretold, were possible, and were strange to the loop followed.
+/// How many reads were predicted, were possible, and were strange to the loop followed.
 fn follow(rounding: &mut Rounding, reads: &[Extent]) -> [usize; 3] {
     let mut counts = [0; 3];
     for &read in reads {
@@ -26,14 +26,14 @@ fn follow(rounding: &mut Rounding, reads: &[Extent]) -> [usize; 3] {
 }
 
 #[test]
-fn hyperslabs_through_a_buffer_are_foretold() {
+fn hyperslabs_through_a_buffer_are_predicted() {
     let starts: Vec<_> = (0..5).map(|row| 144_720 + row * 57_600).collect();
     let reads = rounded(8192, 0, &starts, 518_400, 1000);
-    let [foretold, possible, strange] = follow(&mut Rounding::default(), &reads);
-    println!("{foretold} foretold, {possible} possible, {strange} strange");
+    let [predicted, possible, strange] = follow(&mut Rounding::default(), &reads);
+    println!("{predicted} predicted, {possible} possible, {strange} strange");
     // A row's end, before the rows are seen to be one loop's iterations.
     assert!(strange <= 4, "{strange}");
-    assert!(foretold > 4900, "{foretold}");
+    assert!(predicted > 4900, "{predicted}");
     assert!(possible < 40, "{possible}");
 }
 
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(Some(found.trailing_zeros()), best);
     }
 
-    /// Whatever the block, the stride and the starts are: the true stride is never excluded, and most reads are foretold. Strange is a
+    /// Whatever the block, the stride and the starts are: the true stride is never excluded, and most reads are predicted. Strange is a
     /// read only to a part of the loop that was taken for all of it: to a row.
     #[test]
     fn rounded_loops_are_followed(
@@ -85,12 +85,12 @@ proptest! {
         let starts: Vec<_> = starts.iter().map(|start| base + start).collect();
         let reads = rounded(block, origin, &starts, stride, count);
         let mut rounding = Rounding::default();
-        let [foretold, possible, strange] = follow(&mut rounding, &reads);
+        let [predicted, possible, strange] = follow(&mut rounding, &reads);
         prop_assert!(strange * 25 <= reads.len(), "{strange} of {}", reads.len());
         // One of fifty strides differs at worst; until then a loop is an exact one.
         let looked_for = reads.len() - 60 * starts.len();
-        prop_assert!(foretold + possible >= looked_for, "{foretold} + {possible} of {}", reads.len());
-        prop_assert!(possible * 10 <= foretold, "{possible} of {foretold}");
+        prop_assert!(predicted + possible >= looked_for, "{predicted} + {possible} of {}", reads.len());
+        prop_assert!(possible * 10 <= predicted, "{possible} of {predicted}");
         let followed = rounding.followed().expect("a loop is followed");
         // Two places of an iteration may look like one of the loop's, and be followed as half of it.
         let iterations = followed.terms.len() as i64;
@@ -101,15 +101,15 @@ proptest! {
         }
     }
 
-    /// Reads in no order never bring the recogniser down, and are hardly ever foretold.
+    /// Reads in no order never bring the recogniser down, and are hardly ever predicted.
     #[test]
-    fn reads_in_no_order_are_not_foretold(
+    fn reads_in_no_order_are_not_predicted(
         reads in prop::collection::vec((0_u64..1 << 20, 1_u64..4), 0..2000),
     ) {
         let mut rounding = Rounding::default();
         let reads: Vec<_> = reads.iter().map(|(at, len)| Extent::new(at * 4096, len * 4096)).collect();
-        let [foretold, ..] = follow(&mut rounding, &reads);
-        prop_assert!(foretold < 3, "{foretold}");
+        let [predicted, ..] = follow(&mut rounding, &reads);
+        prop_assert!(predicted < 3, "{predicted}");
     }
 
     /// The greatest offsets do no harm.

@@ -28,7 +28,7 @@ pub(crate) fn exact(reads: &[Extent]) -> Trace {
 }
 
 /// Of how many reads a recogniser said beforehand that each would be the next.
-pub(crate) fn foretold(reads: &[Extent]) -> usize {
+pub(crate) fn predicted(reads: &[Extent]) -> usize {
     let mut builder = Builder::new(Limits::ONLINE);
     let mut right = 0;
     for read in reads {

@@ -2,7 +2,7 @@
 
 use foreread_plan::Extent;
 
-use super::{at, exact, foretold, lu, only, scattered};
+use super::{at, exact, lu, only, predicted, scattered};
 use crate::signature::{Affine, Builder, Limits, State, Term};
 
 /// The paper's Table 1.
@@ -33,19 +33,19 @@ fn lu_decomposition_is_one_nest_of_three_dimensions() {
     }
     // Four iterations are learnt from.
     assert!(
-        foretold(&lu(125)) > lu(125).len() - 26,
+        predicted(&lu(125)) > lu(125).len() - 26,
         "{}",
-        foretold(&lu(125))
+        predicted(&lu(125))
     );
 }
 
 #[test]
-fn a_fixed_stride_is_foretold_from_the_third_read_on() {
+fn a_fixed_stride_is_predicted_from_the_third_read_on() {
     for stride in [4096i64, 8192, 65_536, 1 << 21, -4096, -8192, 0] {
         let start = 1i64 << 40;
         let offsets = (0..100).map(|n| (start + n * stride) as u64);
         let reads = at(offsets, 4096);
-        assert_eq!(foretold(&reads), reads.len() - 3, "stride {stride}");
+        assert_eq!(predicted(&reads), reads.len() - 3, "stride {stride}");
         only(&exact(&reads));
     }
 }
@@ -100,7 +100,7 @@ fn the_usual_patterns_are_one_loop_each() {
     for (name, reads, learnt) in patterns {
         let trace = exact(&reads);
         assert!(trace.terms.len() <= 2, "{name}: {trace:?}");
-        let right = foretold(&reads);
+        let right = predicted(&reads);
         assert!(
             right + learnt >= reads.len(),
             "{name}: {right} of {}",
@@ -117,9 +117,9 @@ fn a_strange_read_interrupts_a_pattern_and_does_not_end_it() {
     }
     // Each costs itself, and what it made wrong.
     assert!(
-        foretold(&reads) >= reads.len() - 3 - 2 * 10,
+        predicted(&reads) >= reads.len() - 3 - 2 * 10,
         "{}",
-        foretold(&reads)
+        predicted(&reads)
     );
     exact(&reads);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is told after a read, in all, and whether it made what was told before void.
+/// What is disclosed after a read, in all, and whether it made what was disclosed before void.
 fn after(source: &mut Signatures, one: One) -> (usize, bool) {
     source.see(&seen(one));
     let (mut out, mut is_void) = (Vec::new(), false);
@@ -23,7 +23,10 @@ fn what_was_told_of_a_pattern_that_breaks_is_void_by_the_second_read_elsewhere()
     let strays = [read(1000 * MIB, 4 * KIB), read(500 * MIB, 4 * KIB)];
     let voids = strays.map(|one| after(&mut source, one));
     assert!(voids.iter().any(|(_, is_void)| *is_void), "{voids:?}");
-    assert!(voids.iter().all(|(told, _)| *told == 0), "{voids:?}");
+    assert!(
+        voids.iter().all(|(disclosed, _)| *disclosed == 0),
+        "{voids:?}"
+    );
     assert_eq!(
         after(&mut source, read(3 * MIB, 4 * KIB)),
         (0, false),
@@ -42,8 +45,8 @@ fn what_still_holds_is_told_again() {
     }
     let mut found = (0, false);
     for at in [1000, 500, 200] {
-        let (told, is_void) = after(&mut source, read(at * MIB, 4 * KIB));
-        found = (found.0 + told, found.1 | is_void);
+        let (disclosed, is_void) = after(&mut source, read(at * MIB, 4 * KIB));
+        found = (found.0 + disclosed, found.1 | is_void);
     }
     assert!(found.1 && found.0 >= 8, "the other file's: {found:?}");
     let next = other(50).2.pages();
@@ -59,19 +62,19 @@ fn patterns_that_break_again_and_again_do_not_make_others_costly() {
     for n in 0..20_000 {
         after(&mut source, read(n * 64 * KIB, 4 * KIB));
     }
-    let (mut told, mut reads) = (0, 0);
+    let (mut disclosed, mut reads) = (0, 0);
     for row in 0..2000_u64 {
         // Rows of another thread that end when they are just believed.
         for n in 0..12 + row % 5 {
             let place = row * row % 1013 * MIB * 64 + n * 64 * KIB;
-            told += after(&mut source, (1, 1, Extent::new(place, 4 * KIB))).0;
-            told += after(&mut source, read((20_000 + reads) * 64 * KIB, 4 * KIB)).0;
+            disclosed += after(&mut source, (1, 1, Extent::new(place, 4 * KIB))).0;
+            disclosed += after(&mut source, read((20_000 + reads) * 64 * KIB, 4 * KIB)).0;
             reads += 1;
         }
     }
     assert!(
-        told as u64 <= (CREDIT + 2) * 2 * reads,
-        "{told} told in {reads} pairs of reads"
+        disclosed as u64 <= (CREDIT + 2) * 2 * reads,
+        "{disclosed} disclosed in {reads} pairs of reads"
     );
 }
 
@@ -120,7 +123,7 @@ fn what_is_not_read_any_more_is_not_told_for_ever() {
 fn a_file_that_grows_is_told_as_far_as_it_goes() {
     for cursors in [1, 2] {
         let mut source = Signatures::new();
-        let (mut foretold, mut out) = (0, Vec::new());
+        let (mut predicted, mut out) = (0, Vec::new());
         let trace = interleaved(cursors, false, 64 * KIB, false);
         // The second cursor, far behind the end of what the first reads, is there to make a nest impossible.
         for (at, &one) in trace.iter().enumerate().take(800) {
@@ -141,13 +144,14 @@ fn a_file_that_grows_is_told_as_far_as_it_goes() {
                 });
             }
             let pages = one.2.pages();
-            let is_told =
-                |told: &Expected| told.pages.start <= pages.start && pages.end <= told.pages.end;
-            foretold += u32::from(out.iter().any(is_told));
+            let is_disclosed = |disclosed: &Expected| {
+                disclosed.pages.start <= pages.start && pages.end <= disclosed.pages.end
+            };
+            predicted += u32::from(out.iter().any(is_disclosed));
             source.see(&seen(one));
             while source.disclose(256, &mut out) != Outlook::Later {}
         }
-        assert!(foretold > 760, "{foretold} of 800");
+        assert!(predicted > 760, "{predicted} of 800");
     }
 }
 
@@ -160,9 +164,9 @@ fn sizes_that_shrink_to_nothing_end_what_is_told() {
         source.see(&seen(read(n * MIB, (6 - n) * 4 * KIB)));
         while source.disclose(256, &mut out) != Outlook::Later {}
     }
-    let told: Vec<_> = out
+    let disclosed: Vec<_> = out
         .iter()
         .map(|one| one.pages.end - one.pages.start)
         .collect();
-    assert_eq!(told, [3, 2, 1]);
+    assert_eq!(disclosed, [3, 2, 1]);
 }

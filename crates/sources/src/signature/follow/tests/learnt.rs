@@ -1,12 +1,12 @@
 use super::*;
 use crate::signature::Trace;
 
-/// Reads foretold of the first ten of a file.
+/// Reads predicted of the first ten of a file.
 fn of_the_first(source: &mut Signatures, file: u32, stride: u64, len: u64) -> u64 {
     let trace: Vec<_> = (0..10)
         .map(|n| (0, file, Extent::new(8 * KIB + n * stride, len)))
         .collect();
-    run(source, &trace).foretold
+    run(source, &trace).predicted
 }
 
 fn role(source: &mut Signatures, file: u32, role: u64) {
@@ -70,11 +70,11 @@ fn a_signature_is_followed_from_the_second_read_of_another_file() {
 
 #[test]
 fn a_signature_with_another_stride_or_size_is_learnt_and_with_both_left() {
-    for (file, stride, len, foretold) in [(1, 96, 4, 8), (2, 64, 8, 8), (3, 96, 8, 7)] {
+    for (file, stride, len, predicted) in [(1, 96, 4, 8), (2, 64, 8, 8), (3, 96, 8, 7)] {
         let mut source = taught();
         role(&mut source, file, 1);
         let found = of_the_first(&mut source, file, stride * KIB, len * KIB);
-        assert_eq!(found, foretold, "stride {stride} KiB, size {len} KiB");
+        assert_eq!(found, predicted, "stride {stride} KiB, size {len} KiB");
     }
 }
 
@@ -111,9 +111,9 @@ fn the_end_of_a_row_is_known_from_another_file_and_from_an_earlier_run() {
     with_files(&mut later_run, 2, 4000 * MIB);
     role(&mut later_run, 1, 1);
     for source in [&mut same_run, &mut later_run] {
-        let told = run(source, &rows);
-        assert_eq!(told.foretold, 30, "{told:?}");
-        assert!(alone.foretold < 30, "{alone:?}");
+        let disclosed = run(source, &rows);
+        assert_eq!(disclosed.predicted, 30, "{disclosed:?}");
+        assert!(alone.predicted < 30, "{alone:?}");
     }
 }
 
@@ -127,9 +127,9 @@ fn a_signature_that_does_not_hold_is_left() {
         (0, 1, Extent::new(64 * KIB, 4 * KIB)),
     ];
     trace.extend((0..1000).map(|_| (0, 1, Extent::new(random.u64(..900_000) * 4 * KIB, 4 * KIB))));
-    let told = run(&mut source, &trace);
-    // What was told of the other file is told once more, and then not any more.
-    assert!(told.pages <= 16 + HORIZON as u64, "{told:?}");
+    let disclosed = run(&mut source, &trace);
+    // What was disclosed of the other file is disclosed once more, and then not any more.
+    assert!(disclosed.pages <= 16 + HORIZON as u64, "{disclosed:?}");
 }
 
 #[test]
@@ -138,9 +138,15 @@ fn a_pattern_that_breaks_was_told_no_further_than_it_had_been_right() {
         let mut source = Signatures::new();
         with_files(&mut source, 1, 4000 * MIB);
         let trace: Vec<_> = (0..length).map(|n| read(n * 64 * KIB, 4 * KIB)).collect();
-        let told = run(&mut source, &trace);
-        assert!(told.pages - told.useful <= length, "{told:?}");
-        assert!(2 * told.pages <= 3 * told.useful + 16, "{told:?}");
+        let disclosed = run(&mut source, &trace);
+        assert!(
+            disclosed.pages - disclosed.useful <= length,
+            "{disclosed:?}"
+        );
+        assert!(
+            2 * disclosed.pages <= 3 * disclosed.useful + 16,
+            "{disclosed:?}"
+        );
     }
 }
 
@@ -162,15 +168,15 @@ fn each_pattern_of_a_file_is_known_from_an_earlier_run() {
         run(&mut source, trace);
         source.learnt()
     };
-    let foretold = |learnt: Vec<Learnt>| {
+    let predicted = |learnt: Vec<Learnt>| {
         let mut source = Signatures::new().with_learnt(learnt);
         with_files(&mut source, 1, 4000 * MIB);
         role(&mut source, 0, 1);
-        run(&mut source, &trace).foretold
+        run(&mut source, &trace).predicted
     };
     let (both, first) = (learn(&trace), learn(&rows().collect::<Vec<_>>()));
     assert_eq!((both.len(), first.len()), (2, 1), "{both:?}");
-    let (with_both, with_first) = (foretold(both), foretold(first));
+    let (with_both, with_first) = (predicted(both), predicted(first));
     // The second pattern's third read, and the end of its first row.
     assert!(with_both >= with_first + 3, "{with_both} {with_first}");
 }

@@ -10,22 +10,22 @@ fn random_reads_are_left_alone() {
         let mut source = Signatures::new();
         with_files(&mut source, 1, blocks * 4 * KIB);
         let mut out = Vec::new();
-        let mut told = 0;
+        let mut disclosed = 0;
         for one in trace {
             source.see(&seen(one));
             loop {
                 out.clear();
                 let outlook = source.disclose(256, &mut out);
-                told += out.len();
+                disclosed += out.len();
                 if outlook == Outlook::Later {
                     break;
                 }
             }
         }
-        println!("{blocks} blocks: {told} told of 100000 reads");
+        println!("{blocks} blocks: {disclosed} disclosed of 100000 reads");
         assert!(
-            told < 1000,
-            "{told} told of random reads of {blocks} blocks"
+            disclosed < 1000,
+            "{disclosed} disclosed of random reads of {blocks} blocks"
         );
     }
 }
@@ -39,8 +39,8 @@ fn a_pattern_after_random_reads_is_still_found() {
     trace.extend((0..40_000).map(|n| read(n * 32 * KIB, 4 * KIB)));
     let mut source = Signatures::new();
     with_files(&mut source, 1, 4000 * MIB);
-    let told = run(&mut source, &trace);
-    assert!(told.foretold > 30_000, "{told:?}");
+    let disclosed = run(&mut source, &trace);
+    assert!(disclosed.predicted > 30_000, "{disclosed:?}");
 }
 
 fn anything() -> impl Strategy<Value = Seen> {
@@ -65,7 +65,7 @@ fn anything() -> impl Strategy<Value = Seen> {
     ]
 }
 
-/// Runs of equal strides among anything else, so that something is told.
+/// Runs of equal strides among anything else, so that something is disclosed.
 fn runs() -> impl Strategy<Value = Vec<Seen>> {
     let run = (
         0u32..2,
@@ -88,7 +88,7 @@ fn runs() -> impl Strategy<Value = Vec<Seen>> {
 }
 
 proptest! {
-    /// Whatever is seen, nothing past the end of a file is told, and nothing of a file whose size is not known.
+    /// Whatever is seen, nothing past the end of a file is disclosed, and nothing of a file whose size is not known.
     #[test]
     fn nothing_past_the_end_is_told(sizes in proptest::collection::vec(0u64..6000, 3), all in runs(), room in 1usize..40) {
         let mut source = Signatures::new();
