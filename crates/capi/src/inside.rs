@@ -1,6 +1,6 @@
 //! Where the calling thread is: in the program, in the library, or in the program's callback.
 //!
-//! Invariant: a thread that may hold one of the library's locks is [`Place::Library`], and whoever
+//! Invariant: a thread that may hold one of the library's locks is [`Caller::Library`], and whoever
 //! finds itself there (a signal handler; the library's own reads and closes) takes no lock: reads
 //! pass straight through and calls answer `-EDEADLK`. In the callback no lock is held: calls work,
 //! and reads pass straight through. In both, the thread cannot be cancelled: that unwinds its stack,
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Caller {
     Program,
     Library,
     Callback,
@@ -21,16 +21,16 @@ enum Place {
 
 thread_local! {
     // Constant and without a destructor: reading it allocates nothing and works in any context.
-    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    static PLACE: Cell<Caller> = const { Cell::new(Caller::Program) };
     /// Where it was before it forked.
-    static BEFORE_FORK: Cell<Place> = const { Cell::new(Place::Program) };
+    static BEFORE_FORK: Cell<Caller> = const { Cell::new(Caller::Program) };
     static OWN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// The thread is in the library until this is dropped.
 #[derive(Debug)]
 pub struct Inside {
-    before: Place,
+    before: Caller,
     /// Whether the thread could be cancelled, as the C library has it.
     cancellable: c_int,
 }
@@ -56,9 +56,9 @@ fn cancellable(state: c_int) -> c_int {
 /// `-EDEADLK` when the thread is in the library already: a signal handler is calling.
 pub fn enter() -> Result<Inside, c_int> {
     match PLACE.get() {
-        Place::Library => Err(-libc::EDEADLK),
+        Caller::Library => Err(-libc::EDEADLK),
         before => {
-            PLACE.set(Place::Library);
+            PLACE.set(Caller::Library);
             let cancellable = cancellable(PTHREAD_CANCEL_DISABLE);
             Ok(Inside {
                 before,
@@ -70,7 +70,7 @@ pub fn enter() -> Result<Inside, c_int> {
 
 /// Runs the program's callback, from inside the library and with none of its locks held.
 pub fn call_back(callback: impl FnOnce()) {
-    let before = PLACE.replace(Place::Callback);
+    let before = PLACE.replace(Caller::Callback);
     callback();
     PLACE.set(before);
 }
@@ -79,7 +79,7 @@ pub fn call_back(callback: impl FnOnce()) {
 /// called after the allocator has seen to that.
 pub fn watch_forks() {
     extern "C" fn before() {
-        BEFORE_FORK.set(PLACE.replace(Place::Library));
+        BEFORE_FORK.set(PLACE.replace(Caller::Library));
     }
     extern "C" fn after() {
         PLACE.set(BEFORE_FORK.get());
@@ -91,7 +91,7 @@ pub fn watch_forks() {
 
 /// Whether this is a thread of the program's that is neither in the library nor in the callback.
 pub fn outside() -> bool {
-    PLACE.get() == Place::Program && !own_thread()
+    PLACE.get() == Caller::Program && !own_thread()
 }
 
 /// Whether this thread is one of the library's.

@@ -29,14 +29,14 @@ struct Pending {
 }
 
 /// Where a read begins.
-enum Place {
+enum ReadStart {
     Cursor,
     Offset(off_t),
 }
 
 /// The read to come, if it is somebody's. Called for flagged descriptors only.
 #[inline(never)]
-fn before(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
+fn before(fd: c_int, place: ReadStart, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
     if !inside::outside() {
         return None;
     }
@@ -46,12 +46,12 @@ fn before(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Opti
     pending.ok().flatten()
 }
 
-fn prepare(fd: c_int, place: Place, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
+fn prepare(fd: c_int, place: ReadStart, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
     let inside = inside::enter().ok()?;
     let descriptor = Process::current()?.descriptors.get(fd)?;
     let offset = match place {
-        Place::Cursor => real::cursor(fd)?,
-        Place::Offset(offset) => u64::try_from(offset).ok()?,
+        ReadStart::Cursor => real::cursor(fd)?,
+        ReadStart::Offset(offset) => u64::try_from(offset).ok()?,
     };
     let length = descriptor.span(fd, offset, wanted()?)?;
     let extent = Extent::new(offset, length);
@@ -129,38 +129,38 @@ unsafe extern "C" {
 }
 
 /// Where a vectored read with flags begins: -1 stands for the cursor.
-fn cursor_or(offset: off_t) -> Place {
+fn cursor_or(offset: off_t) -> ReadStart {
     if offset == -1 {
-        Place::Cursor
+        ReadStart::Cursor
     } else {
-        Place::Offset(offset)
+        ReadStart::Offset(offset)
     }
 }
 
 reads! {
     /// `read(2)`.
     read = READ(fd, buffer: *mut c_void, size: size_t)
-        at Place::Cursor, of Some(size as u64),
+        at ReadStart::Cursor, of Some(size as u64),
         else libc::SYS_read, fd, buffer, size;
     /// `pread(2)`.
     pread = PREAD(fd, buffer: *mut c_void, size: size_t, offset: off_t)
-        at Place::Offset(offset), of Some(size as u64),
+        at ReadStart::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, size, offset;
     /// `pread(2)` with large offsets, as compiled with `_FILE_OFFSET_BITS=64`.
     pread64 = PREAD64(fd, buffer: *mut c_void, size: size_t, offset: off_t)
-        at Place::Offset(offset), of Some(size as u64),
+        at ReadStart::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, size, offset;
     /// `readv(2)`.
     readv = READV(fd, vector: *const iovec, count: c_int)
-        at Place::Cursor, of real::wanted(vector, count),
+        at ReadStart::Cursor, of real::wanted(vector, count),
         else libc::SYS_readv, fd, vector, count;
     /// `preadv(2)`.
     preadv = PREADV(fd, vector: *const iovec, count: c_int, offset: off_t)
-        at Place::Offset(offset), of real::wanted(vector, count),
+        at ReadStart::Offset(offset), of real::wanted(vector, count),
         else libc::SYS_preadv, fd, vector, count, offset, 0;
     /// `preadv(2)` with large offsets.
     preadv64 = PREADV64(fd, vector: *const iovec, count: c_int, offset: off_t)
-        at Place::Offset(offset), of real::wanted(vector, count),
+        at ReadStart::Offset(offset), of real::wanted(vector, count),
         else libc::SYS_preadv, fd, vector, count, offset, 0;
     /// `preadv2(2)`.
     preadv2 = PREADV2(fd, vector: *const iovec, count: c_int, offset: off_t, flags: c_int)
@@ -172,15 +172,15 @@ reads! {
         else libc::SYS_preadv2, fd, vector, count, offset, 0, flags;
     /// `read(2)` as programs compiled with `_FORTIFY_SOURCE` call it; `space` is the buffer's size.
     __read_chk = READ_CHK(fd, buffer: *mut c_void, size: size_t, space: size_t)
-        at Place::Cursor, of Some(size as u64),
+        at ReadStart::Cursor, of Some(size as u64),
         else libc::SYS_read, fd, buffer, checked(size, space);
     /// `pread(2)` as programs compiled with `_FORTIFY_SOURCE` call it.
     __pread_chk = PREAD_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
-        at Place::Offset(offset), of Some(size as u64),
+        at ReadStart::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, checked(size, space), offset;
     /// The same with large offsets.
     __pread64_chk = PREAD64_CHK(fd, buffer: *mut c_void, size: size_t, offset: off_t, space: size_t)
-        at Place::Offset(offset), of Some(size as u64),
+        at ReadStart::Offset(offset), of Some(size as u64),
         else libc::SYS_pread64, fd, buffer, checked(size, space), offset;
 }
 

@@ -101,7 +101,7 @@ pub fn set_errno(errno: c_int) {
 
 /// What a descriptor is and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct DescriptorFacts {
     /// Device and inode.
     pub file: (u64, u64),
     /// Size in bytes.
@@ -114,7 +114,7 @@ pub struct Facts {
 ///
 /// # Errors
 /// The negative errno of `fstat`.
-pub fn facts(fd: c_int) -> Result<Facts, c_int> {
+pub fn facts(fd: c_int) -> Result<DescriptorFacts, c_int> {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes a whole stat or fails.
     if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } != 0 {
@@ -122,7 +122,7 @@ pub fn facts(fd: c_int) -> Result<Facts, c_int> {
     }
     // SAFETY: fstat succeeded.
     let stat = unsafe { stat.assume_init() };
-    Ok(Facts {
+    Ok(DescriptorFacts {
         file: (stat.st_dev, stat.st_ino),
         size: u64::try_from(stat.st_size).unwrap_or(0),
         regular: stat.st_mode & libc::S_IFMT == libc::S_IFREG,

@@ -19,7 +19,7 @@ use super::compiler::{Compiler, Tools, first_errors, linker_said};
 use super::explain::{Bytes, Report, Seconds};
 use super::recompile::{quoted, recompile};
 use super::slice::{Changed, Slice};
-use super::units::{Place, Unit, Units};
+use super::units::{ObjectPlace, Unit, Units};
 use super::{object_file, response};
 
 /// How often the slicer is asked again without the units that did not compile.
@@ -154,7 +154,7 @@ impl Job<'_> {
     }
 
     /// Links the program with these objects and the runtime.
-    fn link(&mut self, units: &Units, objects: &HashMap<Place, PathBuf>) -> Result<PathBuf> {
+    fn link(&mut self, units: &Units, objects: &HashMap<ObjectPlace, PathBuf>) -> Result<PathBuf> {
         let begun = Instant::now();
         let program = self.scratch.join("program");
         let mut words = units.words(self.line, objects, self.scratch)?;

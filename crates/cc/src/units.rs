@@ -19,7 +19,7 @@ use super::record::Record;
 
 /// Where a unit's object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ObjectPlace {
     /// A word of the command line: a source or an object.
     Word(usize),
     /// A member of one of the libraries.
@@ -30,7 +30,7 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) record: Record,
-    pub(super) place: Place,
+    pub(super) place: ObjectPlace,
     /// Its place in [`Units::reports`].
     pub(super) report: usize,
 }
@@ -53,7 +53,7 @@ impl Units {
         let mut units = Self::default();
         for (index, word) in line.of(Role::Source) {
             let record = Record::new(line, word, compiler);
-            units.add(Path::new(&word.text), record, Place::Word(index));
+            units.add(Path::new(&word.text), record, ObjectPlace::Word(index));
         }
         for (index, word) in line.of(Role::Input) {
             let path = Path::new(&word.text);
@@ -69,7 +69,7 @@ impl Units {
             };
             match Record::of_object(&bytes, compiler) {
                 Err(_) if !object => {}
-                record => units.add(path, record, Place::Word(index)),
+                record => units.add(path, record, ObjectPlace::Word(index)),
             }
         }
         if names_libraries(line) {
@@ -93,13 +93,17 @@ impl Units {
                 name.push("(");
                 name.push(&taken.name);
                 name.push(")");
-                self.add(Path::new(&name), record, Place::Member { archive, member });
+                self.add(
+                    Path::new(&name),
+                    record,
+                    ObjectPlace::Member { archive, member },
+                );
             }
         }
         self.archives = archives;
     }
 
-    fn add(&mut self, object: &Path, record: Result<Record>, place: Place) {
+    fn add(&mut self, object: &Path, record: Result<Record>, place: ObjectPlace) {
         let (name, why) = match &record {
             Ok(record) => (&*record.source, None),
             Err(why) => (object, Some(format!("{why:#}"))),
@@ -131,14 +135,14 @@ impl Units {
     pub(super) fn words(
         &self,
         line: &CommandLine,
-        objects: &HashMap<Place, PathBuf>,
+        objects: &HashMap<ObjectPlace, PathBuf>,
         scratch: &Path,
     ) -> Result<Vec<OsString>> {
         let mut copies = HashMap::new();
         for (archive, library) in self.archives.iter().enumerate() {
             let changed: HashMap<usize, &Path> = (0..library.members.len())
                 .filter_map(|member| {
-                    let object = objects.get(&Place::Member { archive, member })?;
+                    let object = objects.get(&ObjectPlace::Member { archive, member })?;
                     Some((member, object.as_path()))
                 })
                 .collect();
@@ -157,7 +161,7 @@ impl Units {
             if matches!(word.role, Role::Output | Role::Aside) {
                 continue;
             }
-            if let Some(object) = objects.get(&Place::Word(index)) {
+            if let Some(object) = objects.get(&ObjectPlace::Word(index)) {
                 in_place_of_source(&mut words, object, word.language.as_deref());
             } else if let Some(copy) = copies.get(&(index, Part::Whole)) {
                 in_place_of_source(&mut words, copy, word.language.as_deref());
@@ -300,7 +304,7 @@ mod tests {
 
     /// The command line with object `new.o` in place of word `index`.
     fn replaced(text: &str, index: usize) -> String {
-        let objects = HashMap::from([(Place::Word(index), PathBuf::from("new.o"))]);
+        let objects = HashMap::from([(ObjectPlace::Word(index), PathBuf::from("new.o"))]);
         let words = Units::default()
             .words(&line(text), &objects, Path::new("/nowhere"))
             .unwrap();

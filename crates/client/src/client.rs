@@ -16,7 +16,7 @@ use foreread_sources::{Draft, Entry, Match, RegionId};
 use foreread_sys::thread::{self, Birth};
 
 use crate::check::Difference;
-use crate::files::Found;
+use crate::files::Candidate;
 use crate::inner::Inner;
 use crate::lock::lock;
 use crate::{Error, Flags, Options, Report, Stats};
@@ -72,7 +72,7 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_path(&self, path: &Path) -> Result<FileId, Error> {
-        self.inner()?.register(Found::at(path)?)
+        self.inner()?.register(Candidate::at(path)?)
     }
 
     /// Register an open file. It stays registered when the descriptor is closed: the session keeps
@@ -81,7 +81,7 @@ impl Client {
     /// # Errors
     /// [`Error::File`] unless it is a regular file this user may read.
     pub fn add_fd(&self, fd: BorrowedFd<'_>) -> Result<FileId, Error> {
-        self.inner()?.register(Found::open(fd)?)
+        self.inner()?.register(Candidate::open(fd)?)
     }
 
     /// Device and inode of a registered file: what tells whether a descriptor still is that file.

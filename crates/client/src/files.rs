@@ -1,6 +1,6 @@
 //! The files of a client, by identity and by number.
 //!
-//! A file is found ([`Found`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer
+//! A file is found ([`Candidate`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer
 //! holds up whoever registers a file, and nobody who only reads one.
 //!
 //! Invariant: one number for one file (device and inode), however often and by whatever name or
@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 
 use crate::Error;
 use crate::lock::lock;
-use crate::threads::{Addition, Facts, Threads};
+use crate::threads::{Addition, Registered, Threads};
 
 /// Files kept open at a time; more are opened by name when they are fetched from. Well below the
 /// 1024 descriptors a process usually may have, of which the hint threads use some hundreds.
@@ -51,7 +51,7 @@ struct File {
 
 /// A file that is to be registered.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Candidate {
     identity: Identity,
     way: Way,
     /// The name it can be opened by now.
@@ -71,7 +71,7 @@ pub(crate) struct Files {
     most_kept: usize,
 }
 
-impl Found {
+impl Candidate {
     /// The file with this name.
     pub(crate) fn at(path: &Path) -> Result<Self, Error> {
         let refused = |why| Error::File {
@@ -116,9 +116,9 @@ impl Found {
     }
 
     /// Has the threads open the file, as far as they are to know of it.
-    fn open_apart(&self, file: FileId, keep: bool, threads: &Threads) -> Result<Facts, Error> {
+    fn open_apart(&self, file: FileId, keep: bool, threads: &Threads) -> Result<Registered, Error> {
         if self.way == Way::Direct {
-            return Ok(Facts { read_ahead: None });
+            return Ok(Registered { read_ahead: None });
         }
         let addition = Addition {
             file,
@@ -137,12 +137,12 @@ impl Found {
 /// Registers a file; its number. One at a time: the caller holds the way to the threads.
 pub(crate) fn register(
     files: &Mutex<Files>,
-    found: Found,
+    found: Candidate,
     threads: &Threads,
 ) -> Result<FileId, Error> {
     let (file, kept) = match lock(files).place_for(&found) {
-        Place::Known(file) => return Ok(file),
-        Place::New { file, kept } => (file, kept),
+        Registration::Known(file) => return Ok(file),
+        Registration::New { file, kept } => (file, kept),
     };
     // Without the lock: opening may take as long as the file system likes.
     let facts = found.open_apart(file, kept, threads)?;
@@ -151,7 +151,7 @@ pub(crate) fn register(
 }
 
 /// Where a file belongs that is to be registered.
-enum Place {
+enum Registration {
     /// It was registered before, and is once more now.
     Known(FileId),
     /// It is to have this number, and is kept open or not.
@@ -167,9 +167,9 @@ impl Files {
         }
     }
 
-    fn place_for(&mut self, found: &Found) -> Place {
+    fn place_for(&mut self, found: &Candidate) -> Registration {
         let Some(&file) = self.numbers.get(&(found.identity, found.way)) else {
-            return Place::New {
+            return Registration::New {
                 file: FileId(self.next),
                 kept: found.way == Way::Cached && self.kept < self.most_kept,
             };
@@ -177,11 +177,11 @@ impl Files {
         if let Some(known) = self.known.get_mut(&file) {
             known.uses += 1;
         }
-        Place::Known(file)
+        Registration::Known(file)
     }
 
-    fn enter(&mut self, file: FileId, found: Found, kept: bool, facts: Facts) {
-        let Found {
+    fn enter(&mut self, file: FileId, found: Candidate, kept: bool, facts: Registered) {
+        let Candidate {
             identity,
             way,
             path,

@@ -19,7 +19,7 @@ use foreread_sys::{environment, memory};
 
 use crate::ask::Ask;
 use crate::check::Check;
-use crate::files::{self, Files, Found};
+use crate::files::{self, Candidate, Files};
 use crate::lock::lock;
 use crate::stream::Streaming;
 use crate::threads::{Begun, Threads};
@@ -105,7 +105,7 @@ impl Inner {
     }
 
     /// Register a file, whose opening is the threads' affair.
-    pub(crate) fn register(&self, found: Found) -> Result<FileId, Error> {
+    pub(crate) fn register(&self, found: Candidate) -> Result<FileId, Error> {
         let threads = lock(&self.threads);
         files::register(&self.files, found, threads.as_ref().ok_or(Error::Ended)?)
     }

@@ -42,7 +42,7 @@ pub(crate) struct Addition {
 
 /// What the program's threads need to know of a file, who open nothing to find it out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct Registered {
     /// The kernel's read-ahead for it, in bytes; `None` if nothing is fetched of it.
     pub(crate) read_ahead: Option<u64>,
 }
@@ -54,8 +54,8 @@ pub(crate) struct Begun {
     pub(crate) budget: u64,
 }
 
-enum Order {
-    Add(Addition, Sender<io::Result<Facts>>),
+enum RootTask {
+    Add(Addition, Sender<io::Result<Registered>>),
     Remove(FileId),
     /// Append a text to a file of this user's own.
     Write(PathBuf, String, Sender<io::Result<()>>),
@@ -64,7 +64,7 @@ enum Order {
 /// The root thread, and the way to it.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    orders: Sender<Order>,
+    orders: Sender<RootTask>,
     root: JoinHandle<io::Result<()>>,
 }
 
@@ -103,9 +103,9 @@ impl Threads {
     }
 
     /// Have a file opened, and wait until it is.
-    pub(crate) fn add(&self, addition: Addition) -> io::Result<Facts> {
+    pub(crate) fn add(&self, addition: Addition) -> io::Result<Registered> {
         let (reply, answer) = channel();
-        let sent = self.orders.send(Order::Add(addition, reply));
+        let sent = self.orders.send(RootTask::Add(addition, reply));
         sent.map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?
     }
@@ -113,13 +113,13 @@ impl Threads {
     /// Have a file closed and forgotten.
     pub(crate) fn remove(&self, file: FileId) {
         // A thread that is gone has closed everything.
-        let _ = self.orders.send(Order::Remove(file));
+        let _ = self.orders.send(RootTask::Remove(file));
     }
 
     /// Have a text appended to a file, made if need be, and wait for that, but not for ever.
     pub(crate) fn write(&self, path: PathBuf, text: String) -> io::Result<()> {
         let (reply, answer) = channel();
-        let sent = self.orders.send(Order::Write(path, text, reply));
+        let sent = self.orders.send(RootTask::Write(path, text, reply));
         sent.map_err(|_| gone())?;
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         answer.recv_timeout(PATIENCE).map_err(late)?
@@ -161,12 +161,12 @@ fn begin(
     Ok((register, Begun { session, budget }))
 }
 
-fn serve(register: &Register, inbox: &Receiver<Order>) {
+fn serve(register: &Register, inbox: &Receiver<RootTask>) {
     // What the system has on each device is looked up once.
     let mut read_ahead = HashMap::new();
     for order in inbox {
         match order {
-            Order::Add(addition, reply) => {
+            RootTask::Add(addition, reply) => {
                 let Addition {
                     file,
                     now,
@@ -175,7 +175,7 @@ fn serve(register: &Register, inbox: &Receiver<Order>) {
                     keep,
                 } = addition;
                 let added = register.add(file, &now, &path, keep);
-                let facts = added.map(|()| Facts {
+                let facts = added.map(|()| Registered {
                     read_ahead: Some(
                         *read_ahead
                             .entry(dev)
@@ -185,8 +185,8 @@ fn serve(register: &Register, inbox: &Receiver<Order>) {
                 // Whoever asked may have been interrupted.
                 let _ = reply.send(facts);
             }
-            Order::Remove(file) => register.remove(file),
-            Order::Write(path, text, reply) => {
+            RootTask::Remove(file) => register.remove(file),
+            RootTask::Write(path, text, reply) => {
                 // Whoever asked may have stopped waiting.
                 let _ = reply.send(append(&path, &text));
             }

@@ -21,7 +21,7 @@ use crate::wants::{INODES, JOINED, Want, What};
 const TOGETHER: usize = 32;
 
 /// Device, inode and first page.
-type Place = (u64, u64, u64);
+type FirstPage = (u64, u64, u64);
 
 /// The wants that wait.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Backlog {
     wants: VecDeque<Option<Waiting>>,
     /// The number of the first of them.
     first: u64,
-    places: BTreeMap<Place, u64>,
+    places: BTreeMap<FirstPage, u64>,
     /// Pages before the requested wants that are left to the kernel, and pages that the program read before they were requested; not
     /// yet reported.
     left: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Backlog {
 struct Waiting {
     want: Want,
     /// The position of its pages; `None` if neighbours cannot join.
-    place: Option<Place>,
+    place: Option<FirstPage>,
     is_small: bool,
 }
 
@@ -148,15 +148,15 @@ impl Backlog {
         Some(group.taken())
     }
 
-    fn behind(&self, place: Place) -> Option<(&Place, &u64)> {
+    fn behind(&self, place: FirstPage) -> Option<(&FirstPage, &u64)> {
         self.places.range((Excluded(place), Unbounded)).next()
     }
 
-    fn before(&self, place: Place) -> Option<(&Place, &u64)> {
+    fn before(&self, place: FirstPage) -> Option<(&FirstPage, &u64)> {
         self.places.range(..place).next_back()
     }
 
-    fn part(&self, place: Place, number: u64) -> Option<Part> {
+    fn part(&self, place: FirstPage, number: u64) -> Option<Part> {
         let waiting = self.wants.get((number - self.first) as usize)?.as_ref()?;
         let What::Pages(pages) = &waiting.want.what else {
             return None;
@@ -193,7 +193,7 @@ impl Backlog {
 }
 
 /// Where the pages of a want lie, on a block device.
-fn place(meta: &FileMeta, want: &Want) -> Option<Place> {
+fn place(meta: &FileMeta, want: &Want) -> Option<FirstPage> {
     let What::Pages(pages) = &want.what else {
         return None;
     };
@@ -204,7 +204,7 @@ fn place(meta: &FileMeta, want: &Want) -> Option<Place> {
 struct Part {
     file: FileId,
     pages: Range<u64>,
-    place: Place,
+    place: FirstPage,
     is_small: bool,
 }
 

@@ -23,7 +23,7 @@ use foreread_sys::thread;
 use crate::backlog::Backlog;
 use crate::pages::Pages;
 use crate::price::{Price, Reach};
-use crate::system::{Kernel, Known, now};
+use crate::system::{Common, Kernel, now};
 use crate::wants::{JOINED, Want};
 use crate::worker::{Difference, Done, Task, Worker};
 use crate::{Cache, Files};
@@ -105,7 +105,7 @@ pub(crate) struct Shared {
     more: Condvar,
     /// There is room for wants, or for pages.
     room: Condvar,
-    known: Arc<Known>,
+    known: Arc<Common>,
 }
 
 impl Shared {

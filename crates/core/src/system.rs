@@ -86,7 +86,7 @@ pub(crate) fn now<T>(call: impl Future<Output = T>) -> T {
 
 /// What the threads of a session share.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct Common {
     opener: Opener,
     /// Whether devices keep what is read of them in memory, where that is known.
     keeps: Mutex<BTreeMap<u64, bool>>,
@@ -94,7 +94,7 @@ pub(crate) struct Known {
 
 /// The kernel.
 pub(crate) struct Kernel {
-    known: Arc<Known>,
+    known: Arc<Common>,
     /// How hints are given together; `None` before the first, and where the kernel offers no way.
     together: Option<Together>,
     /// Whether hints given together are of use.
@@ -102,7 +102,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(known: Arc<Known>) -> Self {
+    pub(crate) fn new(known: Arc<Common>) -> Self {
         Self {
             known,
             together: None,

@@ -15,7 +15,7 @@ const LAYOUTS: usize = 32;
 
 /// One file's standing.
 #[derive(Debug, Default)]
-struct Known {
+struct FileState {
     device: Option<Option<DeviceId>>,
     layout: Option<Arc<Layout>>,
     prepared: bool,
@@ -53,7 +53,7 @@ struct Met {
 /// Files and devices, as reported by the backend.
 #[derive(Default)]
 pub(crate) struct Table {
-    files: FxHashMap<FileId, Known>,
+    files: FxHashMap<FileId, FileState>,
     devices: FxHashMap<DeviceId, Met>,
     pub(crate) profiles: Option<Profiles>,
     pub(crate) computed: Option<Computed>,

@@ -97,7 +97,7 @@ fn key(file: FileId, kind: Kind) -> Key {
 
 /// A name that was asked for, until it is both answered and used.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct AskedName {
     /// Its number in the plan.
     number: u64,
     /// Whether another name of its block was asked for before.
@@ -167,7 +167,7 @@ pub(crate) struct Walker {
     first: FxHashMap<FileId, u64>,
     /// What need not be asked for any more.
     met: FxHashSet<Key>,
-    asked: FxHashMap<Key, Asked>,
+    asked: FxHashMap<Key, AskedName>,
     devices: FxHashMap<DeviceId, OnDevice>,
     has_answers: bool,
     /// Whether the source has no more.
@@ -307,7 +307,7 @@ impl Walker {
             on.count += 1;
             on.blocks.extend(block);
             self.met.insert(key);
-            let asked = Asked {
+            let asked = AskedName {
                 number,
                 is_neighbour,
                 answered: false,

@@ -13,7 +13,7 @@ use crate::escape::path;
 
 /// An entry of a record file of `ctr-remote image optimize`. In which layer of which image the file lies, only that knows.
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct ImageEntry {
     path: String,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn entry(format: Format, path: &Path) -> Result<Vec<u8>, &'static str
         Format::Soci => serde_json::to_vec(text),
         _ => {
             let path = within.to_owned();
-            serde_json::to_vec(&Entry { path })
+            serde_json::to_vec(&ImageEntry { path })
         }
     };
     json.map_err(|_| "the name is no JSON")
@@ -56,7 +56,7 @@ pub(crate) fn of_vmtouch(line: &[u8]) -> Result<PathBuf, String> {
 
 /// The path of a line of eStargz, from the root.
 pub(crate) fn of_estargz(line: &[u8]) -> Result<PathBuf, String> {
-    let entry: Entry = serde_json::from_slice(line).map_err(|why| why.to_string())?;
+    let entry: ImageEntry = serde_json::from_slice(line).map_err(|why| why.to_string())?;
     Ok(Path::new("/").join(path(entry.path.into_bytes())?))
 }
 

@@ -40,4 +40,4 @@ pub use horizon::{Horizon, Verdict};
 pub use profile::{DeviceId, Layout, Order, Profile, Run};
 pub use queue::{Entry, Matched, Queue, State, Taken};
 pub use scheduler::{Scheduler, StrandId};
-pub use sweep::{Batch, Beside, Place, Sweep};
+pub use sweep::{Batch, Beside, Sweep, SweepPlace};

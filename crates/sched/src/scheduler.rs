@@ -29,8 +29,8 @@ use crate::behind::Behind;
 use crate::lane::Lane;
 use crate::stall::Moment;
 use crate::{Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Queue, State};
-use plan::Plan;
 pub use plan::StrandId;
+use plan::StrandPlan;
 
 /// Pages that no entry asked for.
 type Gaps = SmallVec<[Range<u64>; 1]>;
@@ -53,7 +53,7 @@ struct Flight {
 #[derive(Debug)]
 pub struct Scheduler {
     /// By strand.
-    plans: Vec<Plan>,
+    plans: Vec<StrandPlan>,
     queue_entries: usize,
     budget: Budget,
     feedback: Feedback,
@@ -93,7 +93,8 @@ impl Scheduler {
 
     /// Adds a strand with an empty queue; `is_guess`: its source guesses.
     pub fn add(&mut self, is_guess: bool) -> StrandId {
-        self.plans.push(Plan::new(self.queue_entries, is_guess));
+        self.plans
+            .push(StrandPlan::new(self.queue_entries, is_guess));
         StrandId(self.plans.len() - 1)
     }
 
@@ -163,7 +164,7 @@ impl Scheduler {
     /// Whether there is nothing to do until more is disclosed or a long stream is read: what the program reads meanwhile
     /// decides nothing.
     pub fn rests(&self) -> bool {
-        let is_done = |plan: &Plan| {
+        let is_done = |plan: &StrandPlan| {
             let next = plan.queue.get(plan.cursor);
             let is_left = next.is_none_or(|entry| entry.pattern == Pattern::Sequential);
             plan.unplaced.is_empty() && is_left
@@ -508,7 +509,7 @@ fn lane<'a>(
 }
 
 /// Append the pages of a range that no strand expects to be read.
-fn unlisted(plans: &[Plan], file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
+fn unlisted(plans: &[StrandPlan], file: FileId, pages: Range<u64>, out: &mut Vec<u64>) {
     let Some((first, others)) = plans.split_first() else {
         return;
     };

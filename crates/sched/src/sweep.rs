@@ -32,7 +32,7 @@ pub struct Batch {
 
 /// Where an entry stands among the pending ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SweepPlace {
     /// At this position on the device, in bytes.
     At(u64),
     /// In its turn; its neighbours are found by this.
@@ -151,15 +151,15 @@ impl Sweep {
     }
 
     /// Add an entry of so many pages.
-    pub fn push(&mut self, place: Place, pages: u64, ordinal: u64) {
+    pub fn push(&mut self, place: SweepPlace, pages: u64, ordinal: u64) {
         match place {
-            Place::At(position) if self.pass_ends.is_some_and(|end| ordinal >= end) => {
+            SweepPlace::At(position) if self.pass_ends.is_some_and(|end| ordinal >= end) => {
                 self.later.insert(ordinal, (position, pages));
             }
-            Place::At(position) => {
+            SweepPlace::At(position) => {
                 self.by_position.insert((position, ordinal));
             }
-            Place::InTurn(beside) => {
+            SweepPlace::InTurn(beside) => {
                 self.in_turn.insert(ordinal, beside);
                 self.neighbours.insert((beside, ordinal));
             }

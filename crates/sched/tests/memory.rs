@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use foreread_plan::{Expected, FileId, Odds, Pattern, ThreadId};
-use foreread_sched::{Beside, Place, Queue, Sweep};
+use foreread_sched::{Beside, Queue, Sweep, SweepPlace};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -59,13 +59,13 @@ fn an_entry_costs_at_most_24_bytes_in_the_queue_and_few_more_while_pending() {
             file: FileId((n % 3) as u32),
             page: page(n),
         };
-        sweep.push(Place::InTurn(beside), 1, n);
+        sweep.push(SweepPlace::InTurn(beside), 1, n);
     }
     let in_turn = each(&before);
     drop(sweep);
     let mut sweep = Sweep::default();
     for n in 0..ENTRIES {
-        sweep.push(Place::At(page(n) * 4096), 1, n);
+        sweep.push(SweepPlace::At(page(n) * 4096), 1, n);
     }
     let by_position = each(&before);
     // In turn, only as many are pending as the horizon allows: 4096.

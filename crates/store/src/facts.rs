@@ -29,7 +29,7 @@ const ABSOLUTE: u64 = 1;
 
 /// What a record's command is compared by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct CommandFacts {
     /// The record's id, as a number.
     pub(super) id: u64,
     exe: u64,
@@ -38,7 +38,7 @@ pub(super) struct Facts {
     words: Vec<u64>,
 }
 
-impl Facts {
+impl CommandFacts {
     /// The facts of a command; `None` if it has too many words to be compared.
     pub(super) fn of(id: &str, identity: &Identity) -> Option<Self> {
         if identity.argv.len() > WORDS {
@@ -91,7 +91,7 @@ fn hash(word: &str) -> u64 {
 
 /// The facts of an executable's records, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Index(pub(super) Vec<Facts>);
+pub(super) struct Index(pub(super) Vec<CommandFacts>);
 
 impl Index {
     /// What is noted at this place; `None` if nothing of use is.
@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// Adds facts, or puts them in the place of those of the same record; whether that changes anything.
-    pub(super) fn add(&mut self, facts: Facts) -> bool {
+    pub(super) fn add(&mut self, facts: CommandFacts) -> bool {
         if self.0.contains(&facts) {
             return false;
         }
@@ -163,7 +163,7 @@ impl Index {
                 id,
                 (
                     place,
-                    Facts {
+                    CommandFacts {
                         id,
                         exe,
                         cwd,
@@ -208,14 +208,14 @@ impl<'b> Numbers<'b> {
 mod tests {
     use super::*;
 
-    fn of(cwd: &str, argv: &[&str]) -> Facts {
+    fn of(cwd: &str, argv: &[&str]) -> CommandFacts {
         let identity = Identity {
             exe: "/usr/bin/tool".into(),
             argv: argv.iter().map(|&word| word.into()).collect(),
             cwd: cwd.into(),
             rank: None,
         };
-        Facts::of("1f", &identity).unwrap()
+        CommandFacts::of("1f", &identity).unwrap()
     }
 
     #[test]
@@ -292,12 +292,12 @@ mod tests {
     fn what_is_noted_is_read_again_and_what_is_spoilt_is_not() {
         let mut index = Index::default();
         for (id, words) in [(1, &["tool", "/a"][..]), (2, &["tool"]), (3, &[])] {
-            assert!(index.add(Facts {
+            assert!(index.add(CommandFacts {
                 id,
                 ..of("/", words)
             }));
         }
-        assert!(!index.add(Facts {
+        assert!(!index.add(CommandFacts {
             id: 2,
             ..of("/", &["tool"])
         }));

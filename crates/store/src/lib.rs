@@ -42,7 +42,7 @@ use foreread_plan::{Identity, PAGE, Rank};
 use foreread_sys::{cache, file, memory};
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use facts::{Facts, Index};
+use facts::{CommandFacts, Index};
 use settings::{data_home, limit_from};
 
 pub use accounts::StoredRun;
@@ -142,7 +142,7 @@ pub fn mark_used(record: &File) {
 
 /// A record in the store, or what passes for one.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct StoredRecord {
     /// The id: the file's name without its suffix.
     pub id: String,
     /// The file.
@@ -154,7 +154,7 @@ pub struct Entry {
     pub used: SystemTime,
 }
 
-impl Entry {
+impl StoredRecord {
     /// Opens the record.
     ///
     /// # Errors
@@ -379,8 +379,8 @@ impl Store {
     /// used last.
     fn nearest(&self, identity: &Identity) -> Option<Outline> {
         let own = identity::id(identity);
-        let wanted = Facts::of(&own, identity)?;
-        let mut near: Vec<(f64, usize, &Facts)> = Vec::new();
+        let wanted = CommandFacts::of(&own, identity)?;
+        let mut near: Vec<(f64, usize, &CommandFacts)> = Vec::new();
         let index = self.index_of(&own);
         for (place, facts) in index.0.iter().enumerate() {
             if let Some(nearness) = wanted.nearness(facts).filter(|_| facts.id != wanted.id) {
@@ -454,9 +454,9 @@ impl Store {
     }
 
     /// Adds a record to what is noted; whether that changes anything.
-    fn note(&self, index: &mut Index, entry: &Entry) -> bool {
+    fn note(&self, index: &mut Index, entry: &StoredRecord) -> bool {
         let record = outline(&entry.place).ok();
-        let facts = record.and_then(|record| Facts::of(&entry.id, record.identity()));
+        let facts = record.and_then(|record| CommandFacts::of(&entry.id, record.identity()));
         facts.is_some_and(|facts| index.add(facts))
     }
 
@@ -478,12 +478,12 @@ impl Store {
     }
 
     /// All records, the last used first.
-    pub fn entries(&self) -> Result<Vec<Entry>> {
+    pub fn entries(&self) -> Result<Vec<StoredRecord>> {
         self.entries_of(|_| true)
     }
 
     /// The records of which this is true of their ids, the last used first. Nothing is asked about any other.
-    fn entries_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
+    fn entries_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<StoredRecord>> {
         let mut entries = Vec::new();
         let told = || format!("{}: cannot list the records", self.show());
         let listed = Dir::read_from(self.directory.as_fd()).with_context(told)?;
@@ -501,7 +501,7 @@ impl Store {
                 continue;
             };
             if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-                entries.push(Entry {
+                entries.push(StoredRecord {
                     id,
                     path: place.path(),
                     place,
@@ -518,8 +518,8 @@ impl Store {
     ///
     /// # Errors
     /// When there is none, or more than one.
-    pub fn entry(&self, prefix: &str) -> Result<Entry> {
-        let mut matching: Vec<Entry> = self.entries()?;
+    pub fn entry(&self, prefix: &str) -> Result<StoredRecord> {
+        let mut matching: Vec<StoredRecord> = self.entries()?;
         let wanted = prefix.to_ascii_lowercase();
         matching.retain(|entry| !wanted.is_empty() && entry.id.starts_with(&wanted));
         match matching.len() {
@@ -534,7 +534,7 @@ impl Store {
     }
 
     /// Deletes a record, and the account of its last run.
-    pub fn remove(&self, entry: &Entry) -> Result<()> {
+    pub fn remove(&self, entry: &StoredRecord) -> Result<()> {
         self.forget_run(&entry.id);
         match entry.place.remove() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -38,7 +38,7 @@ const WAITING: usize = 64 << 20;
 const AGE: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct SavedPartition {
     /// The save before which it was used last.
     used: u32,
     offset: u64,
@@ -50,7 +50,7 @@ struct Entry {
 struct Head {
     saves: u32,
     symbols: Vec<(Symbol, Kind, PathBuf)>,
-    index: HashMap<Symbol, Entry>,
+    index: HashMap<Symbol, SavedPartition>,
 }
 
 struct State {
@@ -234,7 +234,7 @@ fn write(
         };
         // A partition that has been damaged keeps its place, and its CRC says that it is not one.
         let data = data.unwrap_or_else(|| vec![0; *len as usize]);
-        let entry = Entry {
+        let entry = SavedPartition {
             used: *used,
             offset,
             len: data.len() as u32,
@@ -304,7 +304,7 @@ fn decode_head(bytes: &[u8], size: u64) -> Result<Head> {
     }
     for _ in 0..partitions {
         let symbol = Symbol(bytes.u32()?);
-        let entry = Entry {
+        let entry = SavedPartition {
             used: bytes.u32()?,
             offset: bytes.u64()?,
             len: bytes.u32()?,

@@ -17,8 +17,8 @@ use foreread_plan::format::{Place, Reader};
 use foreread_words::units::bytes;
 use rustix::fs::Dir;
 
-use super::facts::{Facts, Index};
-use super::{Entry, Store, check_owner, id_of, identity, mark_used, room_for};
+use super::facts::{CommandFacts, Index};
+use super::{Store, StoredRecord, check_owner, id_of, identity, mark_used, room_for};
 
 /// Records that are noted in one go, at most, while a program runs: 25 µs each.
 const NOTED: usize = 64;
@@ -26,17 +26,21 @@ const NOTED: usize = 64;
 impl Store {
     /// Deletes records not used for `older_than`, then those least recently used until all
     /// take at most `max_size` bytes (the store's limit without). Returns the deleted ones.
-    pub fn prune(&self, max_size: Option<u64>, older_than: Option<Duration>) -> Result<Vec<Entry>> {
+    pub fn prune(
+        &self,
+        max_size: Option<u64>,
+        older_than: Option<Duration>,
+    ) -> Result<Vec<StoredRecord>> {
         self.prune_of(self.entries()?, max_size, older_than)
     }
 
     /// [`Store::prune`] of these records, which are all there are, the last used first.
     fn prune_of(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<StoredRecord>,
         max_size: Option<u64>,
         older_than: Option<Duration>,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<StoredRecord>> {
         let limit = max_size.unwrap_or(self.limit);
         let oldest = older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let mut kept = 0u64;
@@ -78,7 +82,7 @@ impl Store {
             return;
         };
         entries.retain(|entry| identity::same_exe(&entry.id, &id));
-        let number = |entry: &Entry| u64::from_str_radix(&entry.id, 16).unwrap_or(0);
+        let number = |entry: &StoredRecord| u64::from_str_radix(&entry.id, 16).unwrap_or(0);
         let there: HashSet<u64> = entries.iter().map(number).collect();
         let noted: HashSet<u64> = index.0.iter().map(|facts| facts.id).collect();
         index.0.retain(|facts| there.contains(&facts.id));
@@ -115,7 +119,7 @@ impl Store {
         let id = identity::id(identity);
         if let Some(place) = self.index_place(&id)
             && let Some(mut index) = Index::read(&place)
-            && let Some(facts) = Facts::of(&id, identity)
+            && let Some(facts) = CommandFacts::of(&id, identity)
             && index.add(facts)
         {
             // What is not noted now is when the store is tidied up.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use foreread_store::{Entry, Store};
+use foreread_store::{Store, StoredRecord};
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
@@ -29,8 +29,8 @@ pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
 }
 
 /// The records named, each once.
-fn named(store: &Store, ids: &[String]) -> Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn named(store: &Store, ids: &[String]) -> Result<Vec<StoredRecord>> {
+    let mut entries: Vec<StoredRecord> = Vec::new();
     for id in ids {
         let entry = store.entry(id)?;
         if entries.iter().all(|other| other.id != entry.id) {
@@ -46,7 +46,7 @@ pub(crate) fn prune(args: &args::Prune) -> Result<ExitCode> {
     report("deleted", &store.prune(args.max_size, args.older_than)?)
 }
 
-fn report(done: &str, entries: &[Entry]) -> Result<ExitCode> {
+fn report(done: &str, entries: &[StoredRecord]) -> Result<ExitCode> {
     let size = entries.iter().map(|entry| entry.size).sum();
     let records = counted(entries.len() as u64, "record", "records");
     writeln!(output(), "{done} {records}, {}", bytes(size))?;

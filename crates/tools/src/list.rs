@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Rank, Summary};
-use foreread_store::{Entry, Store};
+use foreread_store::{Store, StoredRecord};
 use foreread_words::units::{ago, bytes, cut};
 use foreread_words::{counted, plain, quoted, shown};
 use serde::Serialize;
@@ -39,7 +39,7 @@ struct Listed<'a> {
 
 /// A record, opened or not.
 struct Known {
-    entry: Entry,
+    entry: StoredRecord,
     reader: Result<Reader>,
     /// What is wrong with it, of one that could be opened.
     damage: Option<String>,
@@ -49,7 +49,7 @@ struct Known {
 
 impl Known {
     /// Opens a record and looks all of it through for damage, which takes a millisecond for three megabytes.
-    fn open(entry: Entry) -> Self {
+    fn open(entry: StoredRecord) -> Self {
         let mut reader = entry.reader();
         let damage = reader.as_mut().ok().and_then(|reader| reader.check().err());
         let files = reader.as_mut().map_or(0, |reader| {

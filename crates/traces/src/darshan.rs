@@ -38,11 +38,11 @@ struct Region {
 
 /// Numbers in the byte order of the machine that wrote the log.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct ByteOrder {
     big: bool,
 }
 
-impl Order {
+impl ByteOrder {
     fn u64(self, bytes: &[u8], at: usize) -> u64 {
         let bytes = bytes[at..at + 8].try_into().unwrap_or_default();
         if self.big {
@@ -75,7 +75,7 @@ struct Record {
 
 /// The decoder.
 pub(crate) struct Darshan {
-    order: Order,
+    order: ByteOrder,
     names: FxHashMap<u64, String>,
     region: Option<Members>,
     segment: usize,
@@ -394,12 +394,12 @@ impl Darshan {
 }
 
 /// The byte order of a log that begins like this, if it is one.
-fn order(head: &[u8]) -> Option<Order> {
+fn order(head: &[u8]) -> Option<ByteOrder> {
     let magic: [u8; 8] = head.get(8..16)?.try_into().ok()?;
     if i64::from_le_bytes(magic) == MAGIC {
-        Some(Order { big: false })
+        Some(ByteOrder { big: false })
     } else {
-        (i64::from_be_bytes(magic) == MAGIC).then_some(Order { big: true })
+        (i64::from_be_bytes(magic) == MAGIC).then_some(ByteOrder { big: true })
     }
 }
 

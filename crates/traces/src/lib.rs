@@ -29,7 +29,7 @@ mod strace;
 mod trace;
 
 pub use names::{Names, Who, WhoId};
-pub use problem::{Place, Problem, Problems, TraceError};
+pub use problem::{Problem, Problems, TraceError, TracePlace};
 pub use trace::{Format, Trace};
 
 use foreread_plan::{Extent, FileId};

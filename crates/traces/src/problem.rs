@@ -60,7 +60,7 @@ pub enum TraceError {
 
 /// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TracePlace {
     /// In a text: the line, and the byte in it; both count from 1.
     Line {
         /// The line.
@@ -72,12 +72,12 @@ pub enum Place {
     Byte(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TracePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line { line, column: 0 } => write!(f, "line {line}"),
-            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
-            Place::Byte(byte) => write!(f, "byte {byte} of the records"),
+            TracePlace::Line { line, column: 0 } => write!(f, "line {line}"),
+            TracePlace::Line { line, column } => write!(f, "line {line}, column {column}"),
+            TracePlace::Byte(byte) => write!(f, "byte {byte} of the records"),
         }
     }
 }
@@ -88,7 +88,7 @@ pub struct Problem {
     /// The trace.
     pub path: PathBuf,
     /// Where.
-    pub place: Place,
+    pub place: TracePlace,
     /// What is wrong, with the value at fault, and what was done about it.
     pub what: String,
     /// Whether reading ended here.
@@ -124,7 +124,7 @@ impl Problems {
         self.kept.last().filter(|problem| problem.ended)
     }
 
-    pub(crate) fn add(&mut self, path: &Path, place: Place, what: String, ended: bool) {
+    pub(crate) fn add(&mut self, path: &Path, place: TracePlace, what: String, ended: bool) {
         self.count += 1;
         if ended || self.kept.len() < KEPT {
             self.kept.push(Problem {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::darshan::Darshan;
 use crate::input::{self, Content, LineReader};
 use crate::lines::Lines;
-use crate::problem::{Place, Problems, Then, TraceError, quoted};
+use crate::problem::{Problems, Then, TraceError, TracePlace, quoted};
 use crate::record::Record;
 use crate::{Access, Names, dxt, fio, recorder, strace};
 
@@ -259,7 +259,7 @@ impl Trace {
                     Err(fault) => Err(fault),
                 };
                 let Err(fault) = done else { return };
-                let place = Place::Line {
+                let place = TracePlace::Line {
                     line: lines.number,
                     column: fault.column,
                 };
@@ -276,7 +276,7 @@ impl Trace {
                 }
                 Err((fault, kept)) => {
                     self.out.extend(kept);
-                    (fault, Place::Byte(darshan.at()))
+                    (fault, TracePlace::Byte(darshan.at()))
                 }
             },
             Source::Record(record) => match record.next(names) {
@@ -288,7 +288,7 @@ impl Trace {
                     self.done = true;
                     return;
                 }
-                Err(fault) => (fault, Place::Byte(0)),
+                Err(fault) => (fault, TracePlace::Byte(0)),
             },
         };
         let read = self.accesses + self.out.len() as u64;

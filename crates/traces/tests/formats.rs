@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use foreread_plan::Extent;
-use foreread_traces::{Access, Format, Names, Place, Trace, TraceError};
+use foreread_traces::{Access, Format, Names, Trace, TraceError, TracePlace};
 
 /// A trace read to its end.
 struct Read {
@@ -112,7 +112,7 @@ fn wrong_lines_of_an_iolog_are_named_and_the_others_are_read() {
     );
     assert_eq!(
         read.trace.problems().end().map(|end| end.place),
-        Some(Place::Line {
+        Some(TracePlace::Line {
             line: 10,
             column: 0
         })

@@ -17,7 +17,7 @@ const AUTOMOUNT: &str = "autofs";
 /// The table, shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Devices {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<MountFacts>>,
     /// Whether position matters on a device; `None` while somebody is finding out.
     positions: Arc<Mutex<HashMap<u64, Option<bool>>>>,
     /// Whether what is read of a file system without a block device stays in the page cache.
@@ -25,7 +25,7 @@ pub(crate) struct Devices {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct MountFacts {
     mounts: Option<Vec<Mount>>,
     met: HashMap<u64, Arc<Device>>,
 }
@@ -49,7 +49,7 @@ impl Devices {
 
     /// The device number of what is mounted where `path` lies; `None` where that is to be mounted by whoever looks.
     pub(crate) fn under(&self, path: &Path) -> Option<u64> {
-        let place = Place::of(path);
+        let place = MountedPath::of(path);
         lock(&self.known)
             .mounts()
             .iter()
@@ -97,7 +97,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Known {
+impl MountFacts {
     /// The mount table. Where it cannot be read, no device is known, and each file goes by the default profile.
     fn mounts(&mut self) -> &[Mount] {
         self.mounts
@@ -115,13 +115,13 @@ impl Known {
 
 /// A path, to be held against many mounts.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct MountedPath<'a> {
     path: &'a Path,
     /// Whether the path has slashes or dots that mean nothing.
     is_odd: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> MountedPath<'a> {
     fn of(path: &'a Path) -> Self {
         let mut pairs = path.as_os_str().as_bytes().windows(2);
         Self {
@@ -157,7 +157,7 @@ mod tests {
         ];
         for path in paths.map(Path::new) {
             for point in ["/", "/a", "/a/b", "/a/.b", "/a/b/c"].map(Path::new) {
-                let said = Place::of(path).lies_under(point);
+                let said = MountedPath::of(path).lies_under(point);
                 assert_eq!(said, path.starts_with(point), "{path:?} {point:?}");
             }
         }

@@ -13,7 +13,7 @@ use foreread_sys::file::FileFacts;
 use foreread_sys::residency::Residency;
 use foreread_sys::{cache, file, latency};
 
-use super::files::Known;
+use super::files::CachedFile;
 use crate::{Change, Event, Placed, Standing};
 
 /// A hint that no kernel cuts, in bytes, whatever its device. A file that is not longer is a small one: where each operation has its
@@ -42,7 +42,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// Open a file, or take it as it is kept open. Only regular files are opened, and only those the
     /// user may read.
-    pub(crate) fn open(known: Known) -> io::Result<Self> {
+    pub(crate) fn open(known: CachedFile) -> io::Result<Self> {
         let meta = known.meta;
         let (fd, facts) = match known.kept {
             Some(fd) => {

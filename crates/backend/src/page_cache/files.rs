@@ -28,7 +28,7 @@ impl Recorded for BTreeMap<FileId, FileMeta> {
 
 /// One file.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedFile {
     pub(crate) meta: FileMeta,
     /// Whether its device number was looked up just now, and not written down by an earlier run.
     pub(crate) live: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Files {
     /// Those an earlier run read, as it found them.
     recorded: Arc<dyn Recorded>,
     /// Those that were added since.
-    added: Arc<RwLock<BTreeMap<FileId, Known>>>,
+    added: Arc<RwLock<BTreeMap<FileId, CachedFile>>>,
     /// Whether nothing but the very files is opened, by paths without links.
     pub(super) exact: bool,
 }
@@ -64,9 +64,9 @@ impl Files {
         self.exact = true;
     }
 
-    pub(crate) fn get(&self, file: FileId) -> Option<Known> {
+    pub(crate) fn get(&self, file: FileId) -> Option<CachedFile> {
         if let Some(meta) = self.recorded.file(file) {
-            return Some(Known {
+            return Some(CachedFile {
                 meta: meta.clone(),
                 live: false,
                 kept: None,
@@ -103,7 +103,7 @@ impl Files {
 
     /// One more, met just now; whether there was one of this number.
     pub(crate) fn add(&self, file: FileId, meta: FileMeta) -> bool {
-        let known = Known {
+        let known = CachedFile {
             meta,
             live: true,
             kept: None,
@@ -113,7 +113,7 @@ impl Files {
     }
 
     /// Adds a file; whether there was one of its number.
-    pub(super) fn insert(&self, file: FileId, known: Known) -> bool {
+    pub(super) fn insert(&self, file: FileId, known: CachedFile) -> bool {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.insert(file, known).is_some()
     }

@@ -25,7 +25,7 @@ const OFTEN: u32 = 8;
 
 /// One file that was asked for lately.
 #[derive(Default)]
-struct Place {
+struct RecentFile {
     opened: Option<Opened>,
     /// Requests in a row.
     requests: u32,
@@ -35,7 +35,7 @@ struct Place {
 
 /// The files of one worker.
 #[derive(Default)]
-pub(super) struct Held(HashMap<FileId, Place>);
+pub(super) struct Held(HashMap<FileId, RecentFile>);
 
 impl Held {
     /// A request for a file came at `now`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foreread_plan::{FileId, FileMeta};
 use foreread_sys::file;
 
-use super::files::{Files, Known};
+use super::files::{CachedFile, Files};
 use super::lanes::Started;
 
 /// Adds files to a running backend. To be used on threads that share a table of descriptors with
@@ -26,7 +26,7 @@ impl Register {
     /// What opening says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
     pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
         let (fd, facts) = file::open_regular(now)?;
-        let known = Known {
+        let known = CachedFile {
             meta: FileMeta::regular(
                 path.to_owned(),
                 (facts.dev, facts.ino),

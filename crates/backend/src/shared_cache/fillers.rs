@@ -66,7 +66,7 @@ enum Task {
 }
 
 /// What was found out of a device.
-pub(super) struct Found {
+pub(super) struct CacheTrial {
     /// The device.
     pub(super) dev: u64,
     /// The file that was tried.
@@ -98,7 +98,7 @@ struct Shared {
     peers: Peers,
     sharing: Mutex<Sharing>,
     events: Sender<Event>,
-    found: Sender<Found>,
+    found: Sender<CacheTrial>,
     aside: Aside,
 }
 
@@ -113,7 +113,7 @@ impl Fillers {
         collective: &Collective,
         filled: &Arc<Mutex<Filled>>,
         (files, aside): (Files, Aside),
-        (events, found): (Sender<Event>, Sender<Found>),
+        (events, found): (Sender<Event>, Sender<CacheTrial>),
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -530,7 +530,7 @@ impl Shared {
         let opened = self.files.get(file).map(Opened::open);
         let keeps = opened.and_then(|opened| opened.ok()?.keeps(page));
         // Nobody left to tell: the session is over.
-        let _ = self.found.send(Found { dev, file, keeps });
+        let _ = self.found.send(CacheTrial { dev, file, keeps });
     }
 
     /// A page of a request is done.

@@ -30,7 +30,7 @@ use crate::{Backend, DeviceFacts, Event, PageCache, Question};
 pub use collective::Collective;
 use collective::lock;
 use filled::Filled;
-use fillers::{Fillers, Found};
+use fillers::{CacheTrial, Fillers};
 pub use part::Part;
 
 /// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
@@ -52,7 +52,7 @@ pub struct SharedCache {
     filled: Arc<Mutex<Filled>>,
     fillers: Fillers,
     events: Receiver<Event>,
-    found: Receiver<Found>,
+    found: Receiver<CacheTrial>,
 }
 
 impl SharedCache {
@@ -128,8 +128,8 @@ impl SharedCache {
     }
 
     /// A device was tried.
-    fn found(&mut self, found: Found) {
-        let Found { dev, file, keeps } = found;
+    fn found(&mut self, found: CacheTrial) {
+        let CacheTrial { dev, file, keeps } = found;
         let mut waiting = self.tried.remove(&dev).unwrap_or_default();
         match keeps {
             Some(keeps) => self.page_cache.devices().found(dev, keeps),

@@ -48,7 +48,7 @@ pub(super) struct Doubt {
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     next: u64,
-    open: FxHashMap<Ticket, Asked>,
+    open: FxHashMap<Ticket, AskedPages>,
     /// How many of them are about reads.
     reads: usize,
     /// Files whose waiting pages are asked about.
@@ -58,7 +58,7 @@ pub(super) struct Questions {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct AskedPages {
     file: FileId,
     parts: Vec<Range<u64>>,
     purpose: Purpose,
@@ -86,7 +86,7 @@ impl<B: Backend> Engine<B> {
             }
             Purpose::Beyond(_) => {}
         }
-        let asked = Asked {
+        let asked = AskedPages {
             file,
             parts: parts.clone(),
             purpose,
@@ -110,7 +110,7 @@ impl<B: Backend> Engine<B> {
         let Some(asked) = self.questions.open.remove(&ticket) else {
             return;
         };
-        let Asked { file, parts, .. } = asked;
+        let AskedPages { file, parts, .. } = asked;
         match asked.purpose {
             Purpose::Ahead { strand, since } => {
                 self.questions.ahead.remove(&file);

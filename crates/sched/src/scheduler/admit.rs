@@ -10,7 +10,7 @@
 
 use foreread_plan::Pattern;
 
-use super::plan::Plan;
+use super::plan::StrandPlan;
 use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Entry, Order, State};
 
@@ -81,7 +81,7 @@ impl Scheduler {
 
 /// Whether all of an entry is asked for already by a strand other than its own, and not read yet. What is only partly, is
 /// asked for whole: a backend fetches nothing that is there or on its way.
-fn is_asked_elsewhere(plans: &[Plan], strand: StrandId, entry: &Entry) -> bool {
+fn is_asked_elsewhere(plans: &[StrandPlan], strand: StrandId, entry: &Entry) -> bool {
     let mut others = plans.iter().enumerate().filter(|&(at, _)| at != strand.0);
     others.any(|(_, plan)| plan.queue.has_admitted(entry.file, &entry.range()))
 }

@@ -5,7 +5,7 @@
 use foreread_plan::{FileId, PAGE};
 
 use super::{Devices, Scheduler, StrandId, lane};
-use crate::{Beside, DeviceId, Order, Place, State};
+use crate::{Beside, DeviceId, Order, State, SweepPlace};
 
 /// How long the first reads of a computing program wait for proof that positions matter on their device, in ns. A device on
 /// which positions do not matter would have answered by then. On a 7200 rpm disk the first pass began 6 ms sooner than
@@ -74,13 +74,13 @@ impl Scheduler {
         };
         let lane = lane(&mut self.lanes, device, devices);
         let place = match lane.profile.order {
-            Order::Program => Place::InTurn(Beside {
+            Order::Program => SweepPlace::InTurn(Beside {
                 kin: devices.kin(entry.file),
                 file: entry.file,
                 page: entry.first,
             }),
             Order::Position => match devices.layout(entry.file) {
-                Some(layout) => Place::At(layout.position(entry.first)),
+                Some(layout) => SweepPlace::At(layout.position(entry.first)),
                 None => {
                     let ordinals = plan.unplaced.entry(entry.file).or_default();
                     if ordinals.is_empty() && !lane.settled {
@@ -125,7 +125,7 @@ impl Scheduler {
             for ordinal in ordinals {
                 if let Some(entry) = plan.queue.get(ordinal) {
                     let (offset, pages) = (entry.first * PAGE, u64::from(entry.pages));
-                    let place = Place::At((u64::from(file.0) << APART) + offset);
+                    let place = SweepPlace::At((u64::from(file.0) << APART) + offset);
                     lane.of(strand).sweep.push(place, pages, ordinal);
                 }
             }

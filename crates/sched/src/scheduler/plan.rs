@@ -86,7 +86,7 @@ impl Proof {
 
 /// One strand's side of the scheduler.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct StrandPlan {
     pub(super) queue: Queue,
     /// True if its source guesses.
     pub(super) is_guess: bool,
@@ -114,7 +114,7 @@ pub(super) struct Plan {
     pub(super) judged_below: u64,
 }
 
-impl Plan {
+impl StrandPlan {
     pub(super) fn new(capacity: usize, is_guess: bool) -> Self {
         Self {
             queue: if is_guess {

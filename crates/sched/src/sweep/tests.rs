@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 const FILE: FileId = FileId(3);
 
-fn in_turn(kin: Option<Kin>, file: FileId, page: u64) -> Place {
-    Place::InTurn(Beside { kin, file, page })
+fn in_turn(kin: Option<Kin>, file: FileId, page: u64) -> SweepPlace {
+    SweepPlace::InTurn(Beside { kin, file, page })
 }
 
 /// Push these entries in their order, by position or not.
@@ -13,7 +13,7 @@ fn sweep_of(entries: &[Range<u64>], order: Order) -> Sweep {
     for (ordinal, pages) in entries.iter().enumerate() {
         let place = match order {
             Order::Program => in_turn(None, FILE, pages.start),
-            Order::Position => Place::At(pages.start * PAGE),
+            Order::Position => SweepPlace::At(pages.start * PAGE),
         };
         sweep.push(place, pages.end - pages.start, ordinal as u64);
     }
@@ -148,7 +148,7 @@ fn a_pass_takes_along_what_lies_on_its_way() {
     let first = [0, 60, 300];
     let later = (1..60).step_by(2).chain(61..300);
     for (ordinal, page) in (0..).zip(first.into_iter().chain(later)) {
-        sweep.push(Place::At(page * PAGE), 1, ordinal);
+        sweep.push(SweepPlace::At(page * PAGE), 1, ordinal);
     }
     assert_eq!(sweep.begin_pass(3, 32), 3);
     let places = sweep.by_position.iter().map(|one| one.0 / PAGE);
@@ -165,7 +165,7 @@ fn a_pass_takes_along_what_lies_on_its_way() {
 fn a_pass_is_of_what_will_be_read_first() {
     let mut sweep = Sweep::in_passes();
     for (ordinal, page) in [50, 10, 30, 20, 40].into_iter().enumerate() {
-        sweep.push(Place::At(page * PAGE), 2, ordinal as u64);
+        sweep.push(SweepPlace::At(page * PAGE), 2, ordinal as u64);
     }
     assert!(sweep.pass_is_over() && !sweep.is_empty());
     let pages = [50, 10, 30, 20, 40];
@@ -178,7 +178,7 @@ fn a_pass_is_of_what_will_be_read_first() {
     };
     assert_eq!(sweep.begin_pass(5, 0), 6);
     assert_eq!(pass(&mut sweep), [10, 30, 50]);
-    sweep.push(Place::At(60 * PAGE), 2, 2);
+    sweep.push(SweepPlace::At(60 * PAGE), 2, 2);
     assert!(
         !sweep.pass_is_over(),
         "what was expected before its end is of this pass"
@@ -187,7 +187,7 @@ fn a_pass_is_of_what_will_be_read_first() {
     assert_eq!(sweep.drain().count(), 3);
     assert!(sweep.is_empty());
     assert_eq!(sweep.begin_pass(5, 0), 0);
-    sweep.push(Place::At(0), 1, 7);
+    sweep.push(SweepPlace::At(0), 1, 7);
     assert!(sweep.pass_is_over(), "in passes again");
 }
 

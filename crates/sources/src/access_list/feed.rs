@@ -26,13 +26,13 @@ pub struct Feed {
     /// Taken from the list, latest first.
     taken: Vec<(Entry, bool)>,
     /// What is left of the entry at hand.
-    rest: Option<Rest>,
+    rest: Option<Remainder>,
     last: Option<(FileId, Range<u64>)>,
 }
 
 /// An entry that is being cut into pieces.
 #[derive(Clone, Debug)]
-struct Rest {
+struct Remainder {
     file: FileId,
     /// Where the entry begins.
     first: u64,
@@ -105,7 +105,7 @@ impl Feed {
             return;
         }
         self.last = Some((file, pages.clone()));
-        self.rest = Some(Rest {
+        self.rest = Some(Remainder {
             file,
             first: pages.start,
             pages,

@@ -94,13 +94,13 @@ pub struct AccessList {
     /// The last read far ahead, which the next may confirm.
     far: Option<u64>,
     marked: Option<(FileId, u64)>,
-    order: Order,
+    order: ListOrder,
     counts: Counts,
 }
 
 /// Whether files are listed in sequence.
 #[derive(Debug, Default)]
-struct Order {
+struct ListOrder {
     streams: Streams,
     files: FxHashMap<FileId, Listed>,
 }
@@ -148,7 +148,7 @@ impl Listed {
     }
 }
 
-impl Order {
+impl ListOrder {
     /// Add an entry; whether it is part of a stream that is to be left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
         let Runs { whole, onward } = self.streams.runs(THREAD, entry.file, entry.extent);
@@ -170,7 +170,7 @@ impl Order {
 #[derive(Debug)]
 pub struct Draft {
     store: Store,
-    order: Order,
+    order: ListOrder,
     accepted: usize,
 }
 
@@ -180,7 +180,7 @@ impl Draft {
         let accepted = entries.len().min(capacity.min(MOST));
         let mut draft = Self {
             store: Store::new(),
-            order: Order::default(),
+            order: ListOrder::default(),
             accepted,
         };
         for entry in &entries[..accepted] {
@@ -206,7 +206,7 @@ impl AccessList {
             done: false,
             far: None,
             marked: None,
-            order: Order::default(),
+            order: ListOrder::default(),
             counts: Counts::default(),
         }
     }

@@ -58,7 +58,7 @@ pub(super) enum Growth {
 
 /// A node that a context is at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct NodeAt {
     pub(super) partition: Symbol,
     node: u16,
     stamp: u32,
@@ -75,7 +75,7 @@ struct Kept {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Followed {
     /// The longest pattern first.
-    pub(super) places: VecDeque<Place>,
+    pub(super) places: VecDeque<NodeAt>,
     /// The last events, the oldest first: as many as a jump may take.
     pub(super) recent: VecDeque<Symbol>,
     /// Whether the last event was counted.
@@ -136,7 +136,7 @@ impl Partitions {
     }
 
     /// The partition and node of a place, if they are still there.
-    pub(super) fn at(&self, place: &Place) -> Option<(&Partition, u16)> {
+    pub(super) fn at(&self, place: &NodeAt) -> Option<(&Partition, u16)> {
         let partition = self.partition(place.partition)?;
         let there = partition.holds(place.node, place.stamp);
         there.then_some((partition, place.node))
@@ -157,7 +157,7 @@ impl Partitions {
     }
 
     /// Moves a place on by an event; `false` if the pattern ends here.
-    fn advance(&mut self, place: &mut Place, symbol: Symbol, learn: bool) -> bool {
+    fn advance(&mut self, place: &mut NodeAt, symbol: Symbol, learn: bool) -> bool {
         if usize::from(place.depth) >= self.shape.order {
             return false;
         }
@@ -191,7 +191,7 @@ impl Partitions {
     }
 
     /// A new pattern begins with this event.
-    fn begin(&mut self, symbol: Symbol, learn: bool, places: &mut VecDeque<Place>) {
+    fn begin(&mut self, symbol: Symbol, learn: bool, places: &mut VecDeque<NodeAt>) {
         let (pager, stamps, kept) = (&mut self.pager, &mut self.stamps, &mut self.kept);
         let mut known = true;
         if kept.used(symbol).is_none() {
@@ -218,7 +218,7 @@ impl Partitions {
             kept.partition.visit(ROOT);
         }
         if known || self.growth == Growth::Whole {
-            places.push_back(Place {
+            places.push_back(NodeAt {
                 partition: symbol,
                 node: ROOT,
                 stamp: kept.partition.stamp(ROOT),
@@ -253,7 +253,7 @@ impl Partitions {
     pub(super) fn bytes(&self) -> usize {
         let partitions = self.kept.iter().map(|(_, kept)| kept.partition.bytes());
         let contexts = self.contexts.iter().map(|(_, followed)| {
-            followed.places.capacity() * size_of::<Place>()
+            followed.places.capacity() * size_of::<NodeAt>()
                 + followed.recent.capacity() * size_of::<Symbol>()
         });
         partitions.sum::<usize>() + contexts.sum::<usize>()

@@ -48,7 +48,7 @@ pub struct Identity {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct SymbolNames {
     kind: Kind,
     path: Box<Path>,
     /// The name before that, as long as it may still be this file's.
@@ -61,7 +61,7 @@ struct Known {
 /// The symbols of all files and programs met.
 #[derive(Clone, Debug)]
 pub struct Symbols {
-    known: Bounded<Symbol, Known>,
+    known: Bounded<Symbol, SymbolNames>,
     paths: [FxHashMap<Box<Path>, Symbol>; 2],
     identities: FxHashMap<(Kind, Identity), Symbol>,
     next: u32,
@@ -164,7 +164,7 @@ impl Symbols {
     }
 
     fn add(&mut self, symbol: Symbol, kind: Kind, path: &Path, identity: Option<Identity>) {
-        let known = Known {
+        let known = SymbolNames {
             kind,
             path: path.into(),
             former: None,

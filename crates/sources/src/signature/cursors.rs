@@ -8,7 +8,7 @@
 
 use foreread_plan::{Extent, ThreadId};
 
-use super::lead::{Caution, Lead, Rest};
+use super::lead::{Caution, Lead, Pause};
 
 /// Cursors distinguished in one file: twice the eight that are required, because random reads form some by chance.
 pub(super) const CURSORS: usize = 16;
@@ -100,7 +100,7 @@ pub(super) struct Cursors {
     /// Reads of the file so far.
     reads: u64,
     found: u32,
-    rest: Rest,
+    rest: Pause,
     /// What a new cursor has to show.
     caution: Caution,
 }
@@ -114,7 +114,7 @@ impl Default for Cursors {
             newest: 0,
             reads: 0,
             found: 0,
-            rest: Rest::default(),
+            rest: Pause::default(),
             caution: Caution::default(),
         }
     }

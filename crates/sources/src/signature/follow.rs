@@ -51,7 +51,7 @@ pub const KEPT_AFTER: u64 = 16;
 
 /// What is known of a file besides its reads.
 #[derive(Clone, Copy, Debug, Default)]
-struct Facts {
+struct FileTraits {
     size: u64,
     role: Role,
     turn: Role,
@@ -107,7 +107,7 @@ impl Pair {
 /// Source `signatures`.
 #[derive(Debug)]
 pub struct Signatures {
-    facts: Table<FileId, Facts>,
+    facts: Table<FileId, FileTraits>,
     files: Table<FileId, Cursors>,
     pairs: Table<(ThreadId, FileId), Pair>,
     /// Signatures by the role of their file, those learnt last first, and by their first step.
@@ -188,7 +188,7 @@ impl Signatures {
 
     /// The signature for a file of these roles in which a thread has read so: that of the role which begins so, or else any of
     /// the role; or that of any file which begins so.
-    fn known(&self, facts: Facts, step: Step) -> Option<&Arc<Loop>> {
+    fn known(&self, facts: FileTraits, step: Step) -> Option<&Arc<Loop>> {
         let by_role = self.by_role.get(&facts.role);
         let nests = by_role.or_else(|| self.by_role.get(&facts.turn));
         let begins_so = |nest: &&Arc<Loop>| Step::first_of(nest) == Some(step);
@@ -272,8 +272,8 @@ impl Signatures {
     /// The first two reads of a thread in a file, or after a pattern: is there a signature for them?
     fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
         let facts = match self.facts.get(file) {
-            Some(_) => *self.facts.used(file, self.now, Facts::default),
-            None => Facts::default(),
+            Some(_) => *self.facts.used(file, self.now, FileTraits::default),
+            None => FileTraits::default(),
         };
         let pair = self.pairs.get_mut((thread, file));
         let Some(pair) = pair.filter(|pair| pair.is_new) else {
@@ -390,7 +390,7 @@ impl Signatures {
     /// The part of this follower in a round; none if it has disclosed enough, or if the other recogniser is followed.
     fn flow(&mut self, follower: Follower) -> Option<Flow> {
         let (Follower::Nest(_, file) | Follower::Cursor(file, ..)) = follower;
-        let Facts { size, unaided, .. } = *self.facts.get(file)?;
+        let FileTraits { size, unaided, .. } = *self.facts.get(file)?;
         let (thread, next, lead) = match follower {
             Follower::Nest(thread, _) => {
                 let pair = self.pairs.get_mut((thread, file))?;
@@ -518,7 +518,7 @@ impl Source for Signatures {
     fn see(&mut self, seen: &Seen) {
         match *seen {
             Seen::File { file, size, .. } => {
-                let facts = self.facts.used(file, self.now, Facts::default);
+                let facts = self.facts.used(file, self.now, FileTraits::default);
                 let shrinks = size < facts.size;
                 facts.size = size;
                 if shrinks && !self.active.is_empty() {
@@ -526,14 +526,14 @@ impl Source for Signatures {
                 }
             }
             Seen::Unaided { file } => {
-                self.facts.used(file, self.now, Facts::default).unaided = true;
+                self.facts.used(file, self.now, FileTraits::default).unaided = true;
                 // Reads left to the kernel until now have to be disclosed.
                 if !self.active.is_empty() {
                     (self.is_void, self.at_once) = (true, true);
                 }
             }
             Seen::Role { file, role, turn } => {
-                let facts = self.facts.used(file, self.now, Facts::default);
+                let facts = self.facts.used(file, self.now, FileTraits::default);
                 (facts.role, facts.turn) = (role, turn);
             }
             Seen::Read(sequence)

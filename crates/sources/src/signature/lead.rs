@@ -212,7 +212,7 @@ impl Caution {
 /// Whether to go on looking for a pattern where none has been found for long: ever less often, so that reads in no order
 /// cost next to nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct Pause {
     fruitless: u32,
     pause: u32,
     left: u32,
@@ -223,7 +223,7 @@ const TRY: u32 = 256;
 /// Reads in the longest pause. A pattern that begins in it is found after 0.3 s of reads that take 80 µs each.
 const LONGEST: u32 = 4096;
 
-impl Rest {
+impl Pause {
     /// Whether this read is to be looked at.
     pub(super) fn looks(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);

@@ -25,7 +25,7 @@ const SERIES: usize = 16;
 
 /// A stride, and what followed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Followers {
     stride: i64,
     /// How often the stride was seen.
     seen: u32,
@@ -36,7 +36,7 @@ struct Place {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Markov {
     /// Allocated at the first stride.
-    places: Vec<Place>,
+    places: Vec<Followers>,
     last: Option<Extent>,
     stride: Option<i64>,
 }
@@ -52,7 +52,7 @@ impl Markov {
             .likely(self.stride)
             .is_some_and(|(likely, _)| likely == stride);
         if self.places.is_empty() {
-            self.places = vec![Place::default(); PLACES];
+            self.places = vec![Followers::default(); PLACES];
         }
         if let Some(before) = self.stride.replace(stride) {
             self.places[slot(before)].note(before, stride);
@@ -109,7 +109,7 @@ impl Markov {
     }
 }
 
-impl Place {
+impl Followers {
     /// `next` followed `stride`.
     fn note(&mut self, stride: i64, next: i64) {
         if self.stride != stride && self.seen > 0 {

@@ -8,7 +8,7 @@ use foreread_plan::Extent;
 
 use super::adjust::{Learnt, Model};
 use super::builder::{Ahead, Builder, Limits};
-use super::lead::{Caution, Lead, Rest};
+use super::lead::{Caution, Lead, Pause};
 use super::pattern::Loop;
 use super::rounded::{self, Fit, Rounding};
 
@@ -37,7 +37,7 @@ pub(super) struct Nest {
     /// Where telling goes on.
     ahead: Option<Peekable<Predicted>>,
     caution: Caution,
-    rest: Rest,
+    rest: Pause,
 }
 
 /// The reads that a nest expects.
@@ -70,7 +70,7 @@ impl Nest {
             lead: Lead::new(now, now),
             ahead: None,
             caution: Caution::default(),
-            rest: Rest::default(),
+            rest: Pause::default(),
         }
     }
 

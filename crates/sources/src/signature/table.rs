@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     places: FxHashMap<K, usize>,
-    entries: Vec<Entry<K, V>>,
+    entries: Vec<TableEntry<K, V>>,
     /// The entry asked for last: a program mostly reads again where it has just read.
     last: usize,
     most: usize,
 }
 
 #[derive(Debug)]
-struct Entry<K, V> {
+struct TableEntry<K, V> {
     key: K,
     /// When it was used last.
     used: u64,
@@ -72,7 +72,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
             self.retain(|_, used| used > middle);
         }
         let place = self.entries.len();
-        self.entries.push(Entry { key, used, value });
+        self.entries.push(TableEntry { key, used, value });
         self.places.insert(key, place);
         place
     }
