@@ -16,6 +16,7 @@ use crate::disk::DiskKind;
 use crate::mpi::launch::Launch;
 use crate::peer::Peer;
 use crate::process::Invocation;
+use crate::targets::Want;
 use crate::tools::Tools;
 use crate::translated::Translated;
 
@@ -95,7 +96,8 @@ pub enum Group {
     Mpi,
 }
 
-/// One benchmark case.
+/// One benchmark case: a row of `cases/table.rs`.
+#[derive(Clone, Copy)]
 pub struct Case {
     /// Name, as in `--case`.
     pub name: &'static str,
@@ -103,6 +105,10 @@ pub struct Case {
     pub group: Group,
     /// What it does, in a few words.
     pub about: &'static str,
+    /// Its data.
+    pub data: &'static Data,
+    /// Its command.
+    pub work: &'static dyn Workload,
     /// The disks it runs on.
     pub disks: &'static [DiskKind],
     /// Those of them it runs on with `--quick`.
@@ -113,8 +119,8 @@ pub struct Case {
     pub purpose: Purpose,
     /// The contents of memory when a run starts.
     pub start: Start,
-    /// Its data and command.
-    pub work: Box<dyn Workload>,
+    /// Its figures to reach, beside those of its group.
+    pub floors: &'static [(DiskKind, Want)],
 }
 
 impl Case {
@@ -125,16 +131,23 @@ impl Case {
             _ => Cold::Files,
         }
     }
+
+    /// Whether every processor has a busy loop beside the runs.
+    pub fn busy(&self) -> bool {
+        self.group == Group::Hot && self.name.starts_with("busy-")
+    }
 }
 
-/// The data and the command of a case.
-pub trait Workload {
-    /// The data folder's name; cases with the same name share the data.
-    fn data_name(&self) -> &'static str;
+/// The data of a case; cases may share it.
+pub struct Data {
+    /// The folder's name.
+    pub name: &'static str,
+    /// Fills the empty folder.
+    pub make: fn(&Path, Size, &Tools) -> Result<()>,
+}
 
-    /// Fills the empty folder `dir`.
-    fn generate(&self, dir: &Path, size: Size, tools: &Tools) -> Result<()>;
-
+/// The command of a case.
+pub trait Workload: Sync {
     /// The command over data in `dir`, its outputs in `scratch` (in memory).
     fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job>;
 }
@@ -148,8 +161,6 @@ pub struct Job {
     pub files: Vec<PathBuf>,
     /// The exit status that every run has to end with.
     pub status: i32,
-    /// Whether every processor has a busy loop beside the runs.
-    pub busy: bool,
     /// Output files to compare between modes, besides standard output.
     pub outputs: Vec<PathBuf>,
     /// A folder to be empty before every run.
@@ -247,23 +258,24 @@ impl Job {
     }
 }
 
-/// The folder with the data of `work`, generated now if this is the first time.
-pub fn data(work: &dyn Workload, size: Size, tools: &Tools) -> Result<PathBuf> {
-    let dir = tools
-        .root
-        .join("data")
-        .join(format!("{}-{}", work.data_name(), size.name()));
-    let stamp = dir.with_extension("complete");
-    if stamp.exists() && dir.is_dir() {
-        return Ok(dir);
+impl Data {
+    /// The folder with the data, generated now if this is the first time.
+    pub fn folder(&self, size: Size, tools: &Tools) -> Result<PathBuf> {
+        let dir = tools
+            .root
+            .join("data")
+            .join(format!("{}-{}", self.name, size.name()));
+        let stamp = dir.with_extension("complete");
+        if stamp.exists() && dir.is_dir() {
+            return Ok(dir);
+        }
+        if dir.exists() {
+            fs::remove_dir_all(&dir)
+                .with_context(|| format!("removing unfinished {}", dir.display()))?;
+        }
+        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        (self.make)(&dir, size, tools).with_context(|| format!("generating {}", dir.display()))?;
+        fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))?;
+        Ok(dir)
     }
-    if dir.exists() {
-        fs::remove_dir_all(&dir)
-            .with_context(|| format!("removing unfinished {}", dir.display()))?;
-    }
-    fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
-    work.generate(&dir, size, tools)
-        .with_context(|| format!("generating {}", dir.display()))?;
-    fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))?;
-    Ok(dir)
 }

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::case::{Case, Job, Size, Workload};
+use crate::case::{Case, Job, Size};
 use crate::foreread::Foreread;
 use crate::process::{self, Invocation};
 use crate::scratch::Scratch;
 use crate::stats::{self, Spread, paired_ratio};
+use crate::table::{Column, column, table};
 use crate::tools::Tools;
 
 /// Batches of 500 reads by system call and as many by the library, in one run of the read-cost program.
@@ -196,29 +197,29 @@ fn by_state(runs: &[ReadRun]) -> Vec<ReadCost> {
 /// The table of what a hot read costs.
 pub fn reads_table(costs: &[ReadCost]) -> String {
     let rounds = costs.first().map_or(0, |cost| cost.by_call_ns.samples);
-    let mut out = format!(
+    let columns: &[Column<ReadCost>] = &[
+        column("state", 24, |cost| cost.state.clone()),
+        column("system call", 11, |cost| ns(cost.by_call_ns.median)),
+        column("library", 9, |cost| ns(cost.by_library_ns.median)),
+        column("difference", 11, |cost| ns(cost.difference_ns.median)),
+        column("added", 8, |cost| {
+            cost.added_ns.map_or("-".into(), |added| ns(added.median))
+        }),
+        column("added, range", 16, |cost| {
+            let range = |added: Spread| format!("{:.1}..{:.1}", added.min, added.max);
+            cost.added_ns.map_or("-".into(), range)
+        }),
+    ];
+    format!(
         "a hot 4 KiB pread, ns: medians of {rounds} runs of {BATCHES} pairs of batches\n\
          difference: between the C library's function and the system call itself\n\
-         added: the state's difference less that of the plain run in its round\n\n\
-         {:<24} {:>11} {:>8} {:>10} {:>7} {:>15}\n",
-        "state", "system call", "library", "difference", "added", "added, range"
-    );
-    for cost in costs {
-        let (added, range) = cost.added_ns.map_or(("-".into(), "-".into()), |added| {
-            (
-                format!("{:.1}", added.median),
-                format!("{:.1}..{:.1}", added.min, added.max),
-            )
-        });
-        out += &format!(
-            "{:<24} {:>11.1} {:>8.1} {:>10.1} {added:>7} {range:>15}\n",
-            cost.state,
-            cost.by_call_ns.median,
-            cost.by_library_ns.median,
-            cost.difference_ns.median,
-        );
-    }
-    out
+         added: the state's difference less that of the plain run in its round\n\n{}",
+        table(columns, costs, 1)
+    )
+}
+
+fn ns(ns: f64) -> String {
+    format!("{ns:.1}")
 }
 
 /// The run time and memory that recording adds to hot runs of a case.
@@ -229,7 +230,7 @@ pub fn recording(
     rounds: Rounds,
 ) -> Result<RecordingCost> {
     let scratch = Scratch::new(case.name, tools)?;
-    let job = hot_job(case.work.as_ref(), tools, &scratch.0)?;
+    let job = hot_job(case, tools, &scratch.0)?;
     let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
     let (mut plain, mut recorded) = (Vec::new(), Vec::new());
     let pair = |round: usize, plain: &mut Vec<f64>, recorded: &mut Vec<f64>| -> Result<()> {
@@ -282,35 +283,36 @@ pub fn recording(
 
 /// The table of what recording costs.
 pub fn recording_table(costs: &[RecordingCost]) -> String {
-    let mut out = format!(
-        "recording, everything in memory (medians of pairs of runs)\n\n\
-         {:<10} {:>5} {:>8} {:>10} {:>8} {:>5} {:>15} {:>12}\n",
-        "case", "pairs", "plain s", "recorded s", "added", "", "range", "foreread MiB"
-    );
-    for cost in costs {
-        let memory = cost
-            .memory_mib
-            .map_or("-".into(), |memory| format!("{:.1}", memory.median));
-        let margin = cost
-            .margin_pct
-            .map_or_else(String::new, |margin| format!("\u{b1}{margin:.1}"));
-        out += &format!(
-            "{:<10} {:>5} {:>8.3} {:>10.3} {:>7.1}% {margin:>5} {:>15} {memory:>12}\n",
-            cost.case,
-            cost.plain.samples,
-            cost.plain.median,
-            cost.recorded.median,
-            cost.added_pct.median,
-            format!("{:.1}..{:.1}%", cost.added_pct.min, cost.added_pct.max),
-        );
-    }
-    out
+    let columns: &[Column<RecordingCost>] = &[
+        column("case", 10, |cost| cost.case.clone()),
+        column("pairs", 5, |cost| cost.plain.samples.to_string()),
+        column("plain s", 9, |cost| format!("{:.3}", cost.plain.median)),
+        column("recorded s", 11, |cost| {
+            format!("{:.3}", cost.recorded.median)
+        }),
+        column("added", 9, |cost| format!("{:.1}%", cost.added_pct.median)),
+        column("", 6, |cost| {
+            cost.margin_pct
+                .map_or_else(String::new, |margin| format!("\u{b1}{margin:.1}"))
+        }),
+        column("range", 16, |cost| {
+            format!("{:.1}..{:.1}%", cost.added_pct.min, cost.added_pct.max)
+        }),
+        column("foreread MiB", 13, |cost| {
+            cost.memory_mib
+                .map_or("-".into(), |memory| format!("{:.1}", memory.median))
+        }),
+    ];
+    format!(
+        "recording, everything in memory (medians of pairs of runs)\n\n{}",
+        table(columns, costs, 1)
+    )
 }
 
 /// A case's job with its data in memory.
-fn hot_job(work: &dyn Workload, tools: &Tools, scratch: &Path) -> Result<Job> {
-    let data: PathBuf = crate::case::data(work, Size::Quick, tools)?;
-    let job = work.job(&data, scratch, Size::Quick, tools)?;
+fn hot_job(case: &Case, tools: &Tools, scratch: &Path) -> Result<Job> {
+    let data: PathBuf = case.data.folder(Size::Quick, tools)?;
+    let job = case.work.job(&data, scratch, Size::Quick, tools)?;
     crate::cache::warm(&job.files)?;
     Ok(job)
 }

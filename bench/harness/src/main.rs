@@ -1,6 +1,6 @@
 //! `foreread-bench`: paired whole-process benchmarks.
 //!
-//! cases/ say what to run, disk where, measure how; stats, results, table, plot and
+//! cases/ say what to run, disk where, measure how; stats, results, table, charts and
 //! targets turn samples into what is read. Nothing here asserts a speed.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod cache;
 mod case;
 mod cases;
 mod cgroup;
+mod charts;
 mod cost;
 mod curves;
 mod deep;
@@ -18,7 +19,6 @@ mod disk;
 mod files;
 mod fitting;
 mod foreread;
-mod lines;
 mod list_cost;
 mod made_trace;
 mod measure;
@@ -28,7 +28,6 @@ mod options;
 mod paper;
 mod parallel;
 mod peer;
-mod plot;
 mod process;
 mod reader;
 mod results;
@@ -37,7 +36,6 @@ mod sample;
 mod scratch;
 mod selection;
 mod signals;
-mod signature_cost;
 mod stats;
 mod table;
 mod targets;
@@ -59,9 +57,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::case::{Case, Group, Size};
 use crate::cost::{Cost, Rounds};
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskKind};
 use crate::foreread::Foreread;
-use crate::measure::Measurement;
 use crate::options::{Cli, Data, Task};
 use crate::results::{Environment, Results, Summary};
 use crate::runs::Settings;
@@ -116,9 +113,6 @@ fn act(cli: Cli) -> Result<()> {
     if cli.list_cost {
         return say(&list_cost::measure(&tools, cli.entries)?);
     }
-    if cli.signature_cost {
-        return say(&signature_cost::measure()?);
-    }
     if cli.cost {
         let binary = Foreread::find(cli.foreread.as_deref())?;
         return say(&want_cost::measure(
@@ -151,7 +145,7 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
     if cli.record_cost {
         for case in cases::all() {
             if cost::RECORDED.contains(&case.name) {
-                let measured = cost::recording(&case, &binary, tools, rounds)?;
+                let measured = cost::recording(case, &binary, tools, rounds)?;
                 cost.recording.push(measured);
             }
         }
@@ -203,12 +197,8 @@ fn add_cost(
     Ok(())
 }
 
-/// What a case gives.
-enum Figures {
-    Case(Box<Measurement>),
-    Files(Box<files::Measured>),
-    Mpi(Box<mpi::Measured>),
-}
+/// Measures one case or curve into the results; what it is doing goes to the second argument.
+type Measured<'a> = dyn FnMut(&mut Results, &dyn Fn(&str)) -> Result<()> + 'a;
 
 /// Measures every case asked for, then reports.
 fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
@@ -238,7 +228,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         skipped: Vec::new(),
     };
     let cases = cases::all();
-    let mut chosen = selection::choose(&cases, cli)?;
+    let mut chosen = selection::choose(cases, cli)?;
     let curves = selection::choose_curves(cli);
     if chosen.is_empty() && curves.is_empty() {
         bail!("no case runs on the disks asked for");
@@ -276,87 +266,65 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             more_pairs_within: size.pick(Duration::ZERO, more_pairs(cli, size)),
         };
         let say = |what: &str| bar.set_message(what.to_owned());
-        add_cost(&mut results, &cases, foreread, (tools, rounds), &say)?;
+        add_cost(&mut results, cases, foreread, (tools, rounds), &say)?;
         report(&results, &cli.out)?;
     }
-    for (case, disk) in chosen {
-        let say = |what: &str| bar.set_message(format!("{} on {}: {what}", case.name, disk.name()));
-        let outcome = match selection::missing(case).or_else(late) {
+    let mut measure = |name: &str, disk: DiskKind, measured: &mut Measured<'_>| {
+        let say = |what: &str| bar.set_message(format!("{name} on {}: {what}", disk.name()));
+        let outcome = match late() {
             Some(reason) => Err(anyhow::anyhow!(reason)),
-            None => {
-                say("data");
-                crate::case::data(case.work.as_ref(), size, tools)
-                    .and_then(|data| Ok((Disk::ready(disk, &data, tools)?, data)))
-                    .and_then(|(disk, data)| {
-                        let (data, settings) = (data.as_path(), &settings);
-                        if case.group == Group::Files {
-                            let how = (settings, cli.variants.as_slice());
-                            let measured = files::measure(case, &disk, data, how, tools, &say)?;
-                            return Ok(Figures::Files(Box::new(measured)));
-                        }
-                        if case.group == Group::Mpi {
-                            let measured = mpi::measure(case, &disk, data, settings, tools, &say)?;
-                            return Ok(Figures::Mpi(Box::new(measured)));
-                        }
-                        let measured = measure::measure(case, &disk, data, settings, tools, &say)?;
-                        Ok(Figures::Case(Box::new(measured)))
-                    })
-            }
+            None => measured(&mut results, &say),
         };
         signals::check()?;
         match outcome {
-            Ok(figures) => {
-                // On a terminal the bar shows that things move; elsewhere these lines do.
-                if bar.is_hidden() {
-                    eprintln!("{} on {} measured", case.name, disk.name());
-                }
-                match figures {
-                    Figures::Case(measurement) => {
-                        results.summaries.extend(Summary::of(&measurement));
-                        results.measurements.push(*measurement);
-                    }
-                    Figures::Files(measured) => {
-                        results.files_figures.push(files::figures::of(&measured));
-                        results.files.push(*measured);
-                    }
-                    Figures::Mpi(measured) => results.mpi.push(*measured),
-                }
-            }
+            // On a terminal the bar shows that things move; elsewhere these lines do.
+            Ok(()) if bar.is_hidden() => eprintln!("{name} on {} measured", disk.name()),
+            Ok(()) => {}
             Err(error) => {
-                bar.suspend(|| eprintln!("{} on {} skipped: {error:#}", case.name, disk.name()));
-                results
-                    .skipped
-                    .push((case.name.into(), disk.name().into(), format!("{error:#}")));
+                bar.suspend(|| eprintln!("{name} on {} skipped: {error:#}", disk.name()));
+                let skipped = (name.into(), disk.name().into(), format!("{error:#}"));
+                results.skipped.push(skipped);
             }
         }
         bar.inc(1);
         // Written as it grows: what was measured is not lost if the rest is.
-        report(&results, &cli.out)?;
+        report(&results, &cli.out)
+    };
+    for (case, kind) in chosen {
+        measure(case.name, kind, &mut |results, say| {
+            if let Some(reason) = selection::missing(case) {
+                bail!(reason);
+            }
+            say("data");
+            let data = case.data.folder(size, tools)?;
+            let disk = Disk::ready(kind, &data, tools)?;
+            match case.group {
+                Group::Files => {
+                    let how = (&settings, cli.variants.as_slice());
+                    let measured = files::measure(case, &disk, &data, how, tools, say)?;
+                    results.files_figures.push(files::figures::of(&measured));
+                    results.files.push(measured);
+                }
+                Group::Mpi => {
+                    let measured = mpi::measure(case, &disk, &data, &settings, tools, say)?;
+                    results.mpi.push(measured);
+                }
+                _ => {
+                    let measured = measure::measure(case, &disk, &data, &settings, tools, say)?;
+                    results.summaries.extend(Summary::of(&measured));
+                    results.measurements.push(measured);
+                }
+            }
+            Ok(())
+        })?;
     }
     for (curve, disk) in curves {
-        let say =
-            |what: &str| bar.set_message(format!("{} on {}: {what}", curve.name, disk.name()));
-        let outcome = match late() {
-            Some(reason) => Err(anyhow::anyhow!(reason)),
-            None => curves::measure(curve, disk, tools, &say),
-        };
-        signals::check()?;
-        match outcome {
-            Ok(measured) => {
-                if bar.is_hidden() {
-                    eprintln!("{} on {} measured", curve.name, disk.name());
-                }
-                results.curves.push(measured);
-            }
-            Err(error) => {
-                bar.suspend(|| eprintln!("{} on {} skipped: {error:#}", curve.name, disk.name()));
-                results
-                    .skipped
-                    .push((curve.name.into(), disk.name().into(), format!("{error:#}")));
-            }
-        }
-        bar.inc(1);
-        report(&results, &cli.out)?;
+        measure(curve.name, disk, &mut |results, say| {
+            results
+                .curves
+                .push(curves::measure(curve, disk, tools, say)?);
+            Ok(())
+        })?;
     }
     bar.finish_and_clear();
     let mut text = table::render(&results);
@@ -368,11 +336,10 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     if !reached.is_empty() {
         text += &format!("\nto reach\n\n{reached}");
     }
-    let mut plots = plot::draw(&results.summaries, &cli.out)?;
-    plots.extend(lines::draw(&results, &cli.out)?);
+    let charts = charts::draw(&results, &cli.out)?;
     text += &format!(
-        "\nresults.json and the plots ({}) are in {}\n",
-        plots.len(),
+        "\nresults.json and the charts ({}) are in {}\n",
+        charts.len(),
         cli.out.display()
     );
     say(&text)

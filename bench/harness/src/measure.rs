@@ -139,7 +139,7 @@ pub fn measure(
             fitting::fit(&mut runs, share)
         })
         .transpose()?;
-    let _busy = runs.job.busy.then(Busy::start).transpose()?;
+    let _busy = case.busy().then(Busy::start).transpose()?;
     let watch = Watch::begin();
     let mut result = Measurement {
         case: case.name.to_owned(),

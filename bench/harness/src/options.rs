@@ -76,9 +76,6 @@ pub struct Cli {
     /// Measure what a list handed over costs instead.
     #[arg(long)]
     pub list_cost: bool,
-    /// Measure what recognising a pattern costs, a read and in memory.
-    #[arg(long)]
-    pub signature_cost: bool,
     /// Entries of that list.
     #[arg(
         long,

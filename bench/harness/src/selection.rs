@@ -91,7 +91,7 @@ pub fn list() -> String {
             case.about,
             disks.join(" ")
         );
-        if let Some(reason) = missing(&case) {
+        if let Some(reason) = missing(case) {
             out += &format!("{:<26} {reason}\n", "");
         }
     }

@@ -16,17 +16,9 @@ use crate::stats;
 pub use files::render as render_files;
 pub use mpi::render as render_mpi;
 
-/// A figure of a case on a disk, and what it should be.
-#[derive(Clone, Copy)]
-struct Target {
-    case: &'static str,
-    disk: &'static str,
-    want: Want,
-}
-
 /// Which figure, and its bound.
-#[derive(Clone, Copy)]
-enum Want {
+#[derive(Clone, Copy, Debug)]
+pub enum Want {
     /// Improvement of at least so many percent.
     Improved(f64),
     /// At least so many percent of the avoidable time gone.
@@ -50,145 +42,66 @@ enum Want {
     ThreadCpu(f64),
 }
 
-const fn target(case: &'static str, disk: &'static str, want: Want) -> Target {
-    Target { case, disk, want }
-}
-
-const TARGETS: &[Target] = &[
-    target("backward-1", "hdd-7200", Want::Improved(85.5)),
-    target("backward-1", "hdd-7200", Want::Masked(95.0)),
-    target("backward-2", "hdd-7200", Want::Improved(75.3)),
-    target("backward-2", "hdd-7200", Want::Masked(95.0)),
-    target("forward-1", "hdd-7200", Want::AsFast),
-    target("forward-2", "hdd-7200", Want::AsFast),
-    target("sqlite", "hdd-7200", Want::Faster(10.0)),
-    target("sqlite", "own", Want::Faster(2.0)),
-    target("random-0us", "own", Want::Faster(4.0)),
-    target("random-50us", "own", Want::Masked(95.0)),
-    target("sequential", "own", Want::AsFast),
-    target("sequential", "hdd-7200", Want::AsFast),
-    target("hot", "own", Want::AsFast),
-    target("first-page", "own", Want::AsFast),
-    target("first-page", "hdd-7200", Want::AsFast),
-    target("sql-limit1", "hdd-7200", Want::AsFast),
-    target("sql-limit1", "network-ssd", Want::AsFast),
-    target("sql-limit1", "own", Want::AsFast),
-    target("sql-x0.25", "hdd-7200", Want::Faster(1.0)),
-    target("sql-x0.5", "hdd-7200", Want::Faster(1.0)),
-    target("sql-x1", "hdd-7200", Want::Faster(1.0)),
-    target("sql-x2", "hdd-7200", Want::Faster(1.0)),
-    target("sql-x4", "hdd-7200", Want::Faster(1.0)),
-    target("sql-x1", "own", Want::Faster(2.5)),
-    target("tiles", "hdd-7200", Want::Masked(95.0)),
-    target("samples-0", "own", Want::Faster(4.0)),
-    target("samples-200", "own", Want::Masked(95.0)),
-    target("samples-200", "network-ssd", Want::Masked(95.0)),
-    target("api-scan", "hdd-7200", Want::AsFast),
-    target("api-scan", "network-ssd", Want::AsFast),
-    target("api-scan", "own", Want::AsFast),
-];
-
 /// How many times faster a walk through a secondary key is to be at the best point of its curve, whichever of these
 /// cases that is, on a disk.
 const CURVE: &str = "sql-x";
 const AT_BEST: (&str, f64) = ("hdd-7200", 20.0);
-
-const HDD: &[DiskKind] = &[DiskKind::Hdd7200];
-const OWN: &[DiskKind] = &[DiskKind::Own];
-
-/// What translated programs are to reach: the paper's improvement in every row of its tables; where a row
-/// has something to mask, nearly all of it, on every disk; where it has not, no loss.
-fn slice_targets() -> Vec<Target> {
-    let mut targets = Vec::new();
-    let cases = crate::cases::all();
-    for case in cases.iter().filter(|case| case.group == Group::Slice) {
-        let mut on = |disk: DiskKind, want| targets.push(target(case.name, disk.name(), want));
-        if let Some(paper) = crate::paper::paper(case.name) {
-            on(DiskKind::Hdd7200, Want::Improved(paper.improvement_pct));
-        }
-        if case.disks.contains(&DiskKind::Hdd7200) {
-            on(DiskKind::Hdd7200, Want::Synchronized(1.0));
-        }
-        if case.name.starts_with("vol-vis") {
-            on(DiskKind::Hdd7200, Want::ThreadCpu(10.0));
-        }
-        for &disk in case.disks {
-            let want = match case.purpose {
-                Purpose::Gain => Want::Masked(95.0),
-                Purpose::NoHarm => Want::AsFast,
-            };
-            on(disk, want);
-        }
-    }
-    targets
-}
-
-/// What first runs are to reach: nearly what a run with a record gains; other people's programs are to be faster at all.
-fn signature_targets() -> Vec<Target> {
-    let wanted = |case: &Case| match case.name {
-        _ if case.purpose == Purpose::NoHarm => (case.disks, Want::AsFast),
-        "sig-gegl" => (HDD, Want::Faster(1.0)),
-        // A record knows nothing of a file that the program has yet to write.
-        "sig-solver" => (case.disks, Want::Faster(1.0)),
-        "sig-ncks" | "sig-raster" | "sig-chunks" => (OWN, Want::Faster(1.5)),
-        name if name.starts_with(OTHER_INPUT) => (case.disks, Want::Gain(80.0)),
-        _ => (case.disks, Want::Gain(85.0)),
-    };
-    let cases = crate::cases::all();
-    let first = cases.iter().filter(|case| case.group == Group::Signature);
-    first
-        .flat_map(|case| {
-            let (disks, want) = wanted(case);
-            let on = move |disk: &DiskKind| target(case.name, disk.name(), want);
-            disks.iter().map(on)
-        })
-        .collect()
-}
 
 /// What a program waits for after a reboot, and how much of that is to go, in percent; the disks may read so many bytes for
 /// each byte of a plain run.
 const MASKED_PCT: f64 = 90.0;
 const DEVICE_BYTES: f64 = 1.02;
 
-/// What programs that start as after a reboot are to reach, on every disk.
-fn cold_targets() -> Vec<Target> {
-    let cases = crate::cases::all();
-    let gains = |case: &&Case| case.cold() == Cold::Reboot && case.purpose == Purpose::Gain;
-    let mut targets = Vec::new();
-    for case in cases.iter().filter(gains) {
-        let want = match case.name {
-            "lmdb-map" => Want::Faster(4.0),
-            "build" => Want::WaitsGone(MASKED_PCT),
-            _ => Want::Masked(MASKED_PCT),
-        };
-        for disk in case.disks {
-            let mut on = |want| targets.push(target(case.name, disk.name(), want));
-            on(want);
-            on(Want::DeviceBytes(DEVICE_BYTES));
+/// The figures that a case is to reach, each on its disk: those of its row, and those of its group.
+fn floors(case: &Case) -> Vec<(DiskKind, Want)> {
+    let mut floors = case.floors.to_vec();
+    let gain = case.purpose == Purpose::Gain;
+    let everywhere = |want| case.disks.iter().map(move |disk| (*disk, want));
+    match (case.group, case.name) {
+        _ if gain && case.cold() == Cold::Reboot => {
+            let want = match case.name {
+                "lmdb-map" => Want::Faster(4.0),
+                "build" => Want::WaitsGone(MASKED_PCT),
+                _ => Want::Masked(MASKED_PCT),
+            };
+            floors.extend(everywhere(want).chain(everywhere(Want::DeviceBytes(DEVICE_BYTES))));
         }
+        // The paper's improvement in every row of its tables; where a row has something to mask, nearly all of it, on
+        // every disk; where it has not, no loss.
+        (Group::Slice, name) => {
+            let paper = crate::paper::paper(name);
+            let improved = paper.map(|paper| Want::Improved(paper.improvement_pct));
+            let turning = case.disks.contains(&DiskKind::Hdd7200);
+            let synchronized = turning.then_some(Want::Synchronized(1.0));
+            let thread = name.starts_with("vol-vis").then_some(Want::ThreadCpu(10.0));
+            let hdd = [improved, synchronized, thread].into_iter().flatten();
+            floors.extend(hdd.map(|want| (DiskKind::Hdd7200, want)));
+            floors.extend(everywhere(if gain {
+                Want::Masked(95.0)
+            } else {
+                Want::AsFast
+            }));
+        }
+        // A first run gains nearly what a run with a record does; other people's programs are to be faster at all.
+        (Group::Signature, _) if !gain => floors.extend(everywhere(Want::AsFast)),
+        (Group::Signature, "sig-gegl") => floors.push((DiskKind::Hdd7200, Want::Faster(1.0))),
+        // A record knows nothing of a file that the program has yet to write.
+        (Group::Signature, "sig-solver") => floors.extend(everywhere(Want::Faster(1.0))),
+        (Group::Signature, "sig-ncks" | "sig-raster" | "sig-chunks") => {
+            floors.push((DiskKind::Own, Want::Faster(1.5)));
+        }
+        (Group::Signature, name) => {
+            let share = if name.starts_with(OTHER_INPUT) {
+                80.0
+            } else {
+                85.0
+            };
+            floors.extend(everywhere(Want::Gain(share)));
+        }
+        (Group::Hot, _) => floors.extend(everywhere(Want::Unnoticed)),
+        _ => {}
     }
-    targets
-}
-
-/// Every target of a case on a disk.
-fn all_targets() -> impl Iterator<Item = Target> {
-    let fixed = TARGETS.iter().copied();
-    fixed
-        .chain(cold_targets())
-        .chain(slice_targets())
-        .chain(signature_targets())
-        .chain(hot_targets())
-}
-
-/// What every command with everything in memory is to reach.
-fn hot_targets() -> Vec<Target> {
-    let cases = crate::cases::all();
-    let hot = cases.iter().filter(|case| case.group == Group::Hot);
-    hot.flat_map(|case| {
-        let disks = case.disks.iter();
-        disks.map(|disk| target(case.name, disk.name(), Want::Unnoticed))
-    })
-    .collect()
+    floors
 }
 
 /// What a process more may cost, in ms.
@@ -220,15 +133,16 @@ fn processes(summaries: &[Summary]) -> String {
 /// One line for each target whose case was measured with foreread.
 pub fn render(summaries: &[Summary]) -> String {
     let mut out = String::new();
-    for target in all_targets() {
-        let measured = summaries
-            .iter()
-            .find(|s| s.case == target.case && s.disk == target.disk);
-        let Some(summary) = measured.filter(|summary| summary.foreread.is_some()) else {
-            continue;
-        };
-        let (wanted, found, met) = judge(target.want, summary);
-        out += &line(target.case, target.disk, &wanted, &found, met);
+    for case in crate::cases::all() {
+        for (disk, want) in floors(case) {
+            let measured = summaries
+                .iter()
+                .find(|s| s.case == case.name && s.disk == disk.name());
+            if let Some(summary) = measured.filter(|summary| summary.foreread.is_some()) {
+                let (wanted, found, met) = judge(want, summary);
+                out += &line(case.name, disk.name(), &wanted, &found, met);
+            }
+        }
     }
     out += &processes(summaries);
     let (disk, bound) = AT_BEST;
@@ -513,19 +427,25 @@ mod tests {
 
     #[test]
     fn each_row_of_the_papers_table_has_its_figure_to_reach() {
-        let targets = slice_targets();
-        let improved = |case: &str| {
-            targets.iter().find_map(|target| match target.want {
-                Want::Improved(bound) if target.case == case => Some(bound),
+        let slices = crate::cases::all()
+            .iter()
+            .filter(|case| case.group == Group::Slice);
+        let figures: Vec<(&str, f64)> = slices
+            .flat_map(|case| floors(case).into_iter().map(|(_, want)| (case.name, want)))
+            .filter_map(|(name, want)| match want {
+                Want::Improved(bound) => Some((name, bound)),
                 _ => None,
             })
+            .collect();
+        let improved = |name| {
+            figures
+                .iter()
+                .find(|(case, _)| *case == name)
+                .map(|(_, bound)| *bound)
         };
         assert_eq!(improved("vol-vis-1"), Some(53.94));
         assert_eq!(improved("video-bwd-2"), Some(75.26));
-        let figures = targets
-            .iter()
-            .filter(|t| matches!(t.want, Want::Improved(_)));
-        assert_eq!(figures.count(), 10);
+        assert_eq!(figures.len(), 10);
     }
 
     #[test]
@@ -586,14 +506,16 @@ mod tests {
     }
 
     #[test]
-    fn every_target_names_a_case_and_a_disk_it_runs_on() {
-        let cases = crate::cases::all();
-        for target in all_targets() {
-            let there = cases.iter().any(|case| {
-                let here = |disk: &DiskKind| disk.name() == target.disk;
-                case.name == target.case && case.disks.iter().any(here)
-            });
-            assert!(there, "{} on {}", target.case, target.disk);
+    fn every_floor_is_on_a_disk_that_its_case_runs_on() {
+        for case in crate::cases::all() {
+            for (disk, want) in floors(case) {
+                assert!(
+                    case.disks.contains(&disk),
+                    "{}: {want:?} on {}",
+                    case.name,
+                    disk.name()
+                );
+            }
         }
     }
 }

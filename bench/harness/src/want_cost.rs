@@ -86,10 +86,10 @@ fn of(
 ) -> Result<(Spread, Spread, Spread)> {
     let scratch = Scratch::new("cost", tools)?;
     let case = cases::all()
-        .into_iter()
+        .iter()
         .find(|case| case.name == kind.case)
         .with_context(|| format!("there is no case {}", kind.case))?;
-    let dir = crate::case::data(case.work.as_ref(), Size::Full, tools)?;
+    let dir = case.data.folder(Size::Full, tools)?;
     let command = if kind.script.is_empty() {
         case.work.job(&dir, &scratch.0, Size::Full, tools)?.command
     } else {

@@ -1,6 +1,6 @@
 //! Deterministic data: a small generator, and files filled from it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -36,6 +36,14 @@ pub fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
     }
     out.flush()
         .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Writes a file below `dir`, whose folder is made if need be.
+pub fn write(dir: &Path, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
+    let path = dir.join(name);
+    let folder = path.parent().unwrap_or(dir);
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    fs::write(&path, content).with_context(|| format!("writing {}", path.display()))
 }
 
 /// Words of made-up text, with line breaks, at least `bytes` long.

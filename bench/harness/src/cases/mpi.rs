@@ -4,16 +4,17 @@
 //! how long ranks wait for a file system whose model is answered before any of them. What MPICH's busy waiting could spoil is
 //! kept away from it: ranks that are done, and those that compute, sleep.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use anyhow::Result;
 
 use super::data::fill;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
+use super::words::command;
+use crate::case::{Case, Data, Group, Job, Purpose, Size, Start, Workload};
 use crate::disk::DiskKind;
 use crate::mpi::launch::{Launch, Mpi};
-use crate::process::Invocation;
 use crate::tools::Tools;
 
 const MIB: u64 = 1 << 20;
@@ -22,10 +23,8 @@ const SPAN: (u64, u64) = (96 * MIB, 384 * MIB);
 /// Steps of BTIO, of 42 MB each; the paper's class B has 40.
 const STEPS: (u64, u64) = (2, 8);
 
-const PARALLEL: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped, DiskKind::Striped2008];
 const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
 const NFS: &[DiskKind] = &[DiskKind::Nfs];
-const NONE: &[DiskKind] = &[];
 
 /// How many accesses of a pattern there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,213 +56,103 @@ struct Pattern {
 /// The program writes its file.
 const WRITES: &str = "flash-";
 
-const fn reads(
-    name: &'static str,
-    about: &'static str,
-    words: &'static [&'static str],
-    count: Count,
-    ranks: &'static [u32],
-    quick: &'static [u32],
-) -> Pattern {
-    Pattern {
-        name,
-        about,
-        words,
-        count,
-        ranks,
-        quick,
-        disks: PARALLEL,
-        purpose: Purpose::Gain,
-        start: Start::Cold,
-    }
-}
+/// A pattern that is measured with every number of ranks, on every parallel file system.
+const ROW: Pattern = Pattern {
+    name: "",
+    about: "",
+    words: &[],
+    count: Count::Given,
+    ranks: &[2, 4, 8, 16],
+    quick: &[],
+    disks: &[DiskKind::Nfs, DiskKind::Striped, DiskKind::Striped2008],
+    purpose: Purpose::Gain,
+    start: Start::Cold,
+};
+/// One that is to be left alone.
+const HARMLESS: Pattern = Pattern {
+    ranks: &[4],
+    disks: TODAY,
+    purpose: Purpose::NoHarm,
+    ..ROW
+};
 
-const fn harmless(
-    name: &'static str,
-    about: &'static str,
-    words: &'static [&'static str],
-) -> Pattern {
-    Pattern {
-        purpose: Purpose::NoHarm,
-        disks: TODAY,
-        ..reads(name, about, words, Count::Given, &[4], &[4])
-    }
-}
-
-const ALL: &[u32] = &[2, 4, 8, 16];
-const SQUARES: &[u32] = &[4, 9, 16];
-
+#[rustfmt::skip]
 const PATTERNS: &[Pattern] = &[
-    reads(
-        "simple-512k",
-        "PIO-Bench, simple strided, 512 KiB",
-        &["simple"],
-        Count::Strides(MIB / 2),
-        ALL,
-        &[],
-    ),
-    reads(
-        "simple-1m",
-        "PIO-Bench, simple strided, 1 MiB",
-        &["simple"],
-        Count::Strides(MIB),
-        ALL,
-        &[4],
-    ),
-    reads(
-        "simple-4m",
-        "PIO-Bench, simple strided, 4 MiB",
-        &["simple"],
-        Count::Strides(4 * MIB),
-        ALL,
-        &[],
-    ),
-    reads(
-        "nested-512k",
-        "PIO-Bench, nested strided, 512 KiB",
-        &["nested"],
-        Count::Strides(MIB / 2),
-        ALL,
-        &[],
-    ),
-    reads(
-        "nested-1m",
-        "PIO-Bench, nested strided, 1 MiB",
-        &["nested"],
-        Count::Strides(MIB),
-        ALL,
-        &[4],
-    ),
-    reads(
-        "nested-4m",
-        "PIO-Bench, nested strided, 4 MiB",
-        &["nested"],
-        Count::Strides(4 * MIB),
-        ALL,
-        &[],
-    ),
-    reads(
-        "segmented",
-        "PIO-Bench, segmented, 4 KiB one after the other",
-        &["segmented"],
-        Count::Blocks(4096),
-        ALL,
-        &[],
-    ),
-    reads(
-        "ior",
-        "IOR, 32 KiB one after the other",
-        &["ior", "-b", "32768"],
-        Count::Blocks(32768),
-        ALL,
-        &[4],
-    ),
-    reads(
-        "btio",
-        "BTIO class B, collective steps",
-        &["btio"],
-        Count::Steps,
-        SQUARES,
-        &[4],
-    ),
-    reads(
-        "compute-1m",
-        "simple strided, 2 ms of computing a read",
-        &["simple", "-c", "2000"],
-        Count::Strides(MIB),
-        &[2, 4],
-        &[2],
-    ),
-    harmless("tile", "mpi-tile-io, one collective read a rank", &["tile"]),
-    harmless(
-        "single",
-        "one read of 4 MiB a rank",
-        &["single", "-b", "65536", "-n", "64"],
-    ),
-    harmless(
-        "flash-checkpoint",
-        "FLASH's checkpoint: writes alone",
-        &["flash-checkpoint", "-r", "8"],
-    ),
-    Pattern {
-        quick: &[],
-        ..harmless(
-            "flash-centred",
-            "FLASH's centred plot file: writes alone",
-            &["flash-centred", "-r", "40"],
-        )
-    },
-    Pattern {
-        quick: &[],
-        ..harmless(
-            "flash-corners",
-            "FLASH's corner plot file: writes alone",
-            &["flash-corners", "-r", "40"],
-        )
-    },
-    Pattern {
-        disks: NFS,
-        start: Start::Hot,
-        count: Count::Blocks(131_072),
-        ranks: &[2],
-        quick: &[2],
-        ..harmless(
-            "tracing",
-            "128 KiB after 128 KiB in memory, recorded",
-            &["segmented", "-b", "131072", "-r", "40"],
-        )
-    },
+    Pattern { name: "simple-512k", about: "PIO-Bench, simple strided, 512 KiB", words: &["simple"], count: Count::Strides(MIB / 2), ..ROW },
+    Pattern { name: "simple-1m", about: "PIO-Bench, simple strided, 1 MiB", words: &["simple"], count: Count::Strides(MIB), quick: &[4], ..ROW },
+    Pattern { name: "simple-4m", about: "PIO-Bench, simple strided, 4 MiB", words: &["simple"], count: Count::Strides(4 * MIB), ..ROW },
+    Pattern { name: "nested-512k", about: "PIO-Bench, nested strided, 512 KiB", words: &["nested"], count: Count::Strides(MIB / 2), ..ROW },
+    Pattern { name: "nested-1m", about: "PIO-Bench, nested strided, 1 MiB", words: &["nested"], count: Count::Strides(MIB), quick: &[4], ..ROW },
+    Pattern { name: "nested-4m", about: "PIO-Bench, nested strided, 4 MiB", words: &["nested"], count: Count::Strides(4 * MIB), ..ROW },
+    Pattern { name: "segmented", about: "PIO-Bench, segmented, 4 KiB one after the other", words: &["segmented"], count: Count::Blocks(4096), ..ROW },
+    Pattern { name: "ior", about: "IOR, 32 KiB one after the other", words: &["ior", "-b", "32768"], count: Count::Blocks(32768), quick: &[4], ..ROW },
+    Pattern { name: "btio", about: "BTIO class B, collective steps", words: &["btio"], count: Count::Steps, ranks: &[4, 9, 16], quick: &[4], ..ROW },
+    Pattern { name: "compute-1m", about: "simple strided, 2 ms of computing a read", words: &["simple", "-c", "2000"], count: Count::Strides(MIB), ranks: &[2, 4], quick: &[2], ..ROW },
+    Pattern { name: "tile", about: "mpi-tile-io, one collective read a rank", words: &["tile"], quick: &[4], ..HARMLESS },
+    Pattern { name: "single", about: "one read of 4 MiB a rank", words: &["single", "-b", "65536", "-n", "64"], quick: &[4], ..HARMLESS },
+    Pattern { name: "flash-checkpoint", about: "FLASH's checkpoint: writes alone", words: &["flash-checkpoint", "-r", "8"], quick: &[4], ..HARMLESS },
+    Pattern { name: "flash-centred", about: "FLASH's centred plot file: writes alone", words: &["flash-centred", "-r", "40"], ..HARMLESS },
+    Pattern { name: "flash-corners", about: "FLASH's corner plot file: writes alone", words: &["flash-corners", "-r", "40"], ..HARMLESS },
+    Pattern { name: "tracing", about: "128 KiB after 128 KiB in memory, recorded", words: &["segmented", "-b", "131072", "-r", "40"], count: Count::Blocks(131_072),
+        ranks: &[2], quick: &[2], disks: NFS, start: Start::Hot, ..HARMLESS },
 ];
 
-/// A case: its name, pattern, ranks and MPI.
-type Named = (String, &'static Pattern, u32, Mpi);
+/// The pattern's command with so many ranks.
+struct Ranks {
+    pattern: &'static Pattern,
+    ranks: u32,
+    mpi: Mpi,
+}
 
-static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+static NAMED: LazyLock<Vec<(String, Ranks)>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for pattern in PATTERNS {
         for &ranks in pattern.ranks {
             for mpi in Mpi::ALL {
                 let name = format!("{}-{ranks}-{}", pattern.name, mpi.name());
-                all.push((name, pattern, ranks, mpi));
+                all.push((
+                    name,
+                    Ranks {
+                        pattern,
+                        ranks,
+                        mpi,
+                    },
+                ));
             }
         }
     }
     all
 });
 
-pub fn cases() -> Vec<Case> {
-    let case = |(name, pattern, ranks, mpi): &'static Named| Case {
+static FIELD: Data = Data {
+    name: "mpi",
+    make: |dir, size, _| fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30),
+};
+
+pub fn cases() -> impl Iterator<Item = Case> {
+    NAMED.iter().map(|(name, work)| Case {
         name,
         group: Group::Mpi,
-        about: pattern.about,
-        disks: pattern.disks,
-        quick: match pattern.quick.contains(ranks) {
-            true if pattern.purpose == Purpose::Gain => TODAY,
+        about: work.pattern.about,
+        data: &FIELD,
+        work,
+        disks: work.pattern.disks,
+        quick: match work.pattern.quick.contains(&work.ranks) {
+            true if work.pattern.purpose == Purpose::Gain => TODAY,
             true => NFS,
-            false => NONE,
+            false => &[],
         },
-        needs: match mpi {
+        needs: match work.mpi {
             Mpi::Mpich => &[("mpirun.mpich", "mpich"), ("mpicc.mpich", "libmpich-dev")],
             Mpi::OpenMpi => &[
                 ("mpirun.openmpi", "openmpi-bin"),
                 ("mpicc.openmpi", "libopenmpi-dev"),
             ],
         },
-        purpose: pattern.purpose,
-        start: pattern.start,
-        work: Box::new(Ranks {
-            pattern,
-            ranks: *ranks,
-            mpi: *mpi,
-        }),
-    };
-    NAMED.iter().map(case).collect()
-}
-
-struct Ranks {
-    pattern: &'static Pattern,
-    ranks: u32,
-    mpi: Mpi,
+        purpose: work.pattern.purpose,
+        start: work.pattern.start,
+        floors: &[],
+    })
 }
 
 impl Ranks {
@@ -291,14 +180,6 @@ impl Ranks {
 }
 
 impl Workload for Ranks {
-    fn data_name(&self) -> &'static str {
-        "mpi"
-    }
-
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30)
-    }
-
     fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
         let compiler = format!("mpicc.{}", self.mpi.name());
         let source = include_str!("../../../programs/mpi.c");
@@ -311,15 +192,10 @@ impl Workload for Ranks {
             false => (dir.join("field"), Vec::new(), None),
         };
         let figures = scratch.join("figures");
-        let mut args: Vec<_> = self.words(size).into_iter().map(Into::into).collect();
+        let mut args: Vec<OsString> = self.words(size).into_iter().map(Into::into).collect();
         args.extend(["-o".into(), figures.clone().into(), file.clone().into()]);
         Ok(Job {
-            command: Invocation {
-                program,
-                args,
-                cwd: dir.to_owned(),
-                env: Vec::new(),
-            },
+            command: command(program, args, dir),
             files: if writes { Vec::new() } else { vec![file] },
             outputs,
             fresh_dir,
@@ -448,14 +324,14 @@ mod tests {
 
     #[test]
     fn every_pattern_stays_within_the_file() {
-        for (name, pattern, ranks, _) in NAMED.iter() {
+        for (name, work) in NAMED.iter() {
             for size in [Size::Quick, Size::Full] {
                 let file = size.pick(SPAN.0, SPAN.1);
-                let needed = match (pattern.count, pattern.words[0]) {
+                let needed = match (work.pattern.count, work.pattern.words[0]) {
                     (Count::Strides(_) | Count::Blocks(_), _) => size.pick(SPAN.0, SPAN.1),
                     (Count::Steps, _) => size.pick(STEPS.0, STEPS.1) * 102 * 102 * 102 * 40,
-                    (Count::Given, "tile") => u64::from(*ranks) * 100 * 100 * 1024,
-                    (Count::Given, "single") => u64::from(*ranks) * 65536 * 64,
+                    (Count::Given, "tile") => u64::from(work.ranks) * 100 * 100 * 1024,
+                    (Count::Given, "single") => u64::from(work.ranks) * 65536 * 64,
                     (Count::Given, _) => 0,
                 };
                 assert!(needed <= file, "{name}: {needed} of {file}");

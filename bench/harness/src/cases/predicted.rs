@@ -9,116 +9,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::data::{Random, text};
-use super::packages::{PYTHON, PythonImport};
-use super::predicted_sources::{BUILD, GLIMPSE, KernelLink, Releases, script, toolchain};
-use super::start::{OFFICE_PROGRAM, Office};
-use crate::case::{Case, Group, Job, Lesson, Purpose, Size, Start, Workload};
-use crate::disk::DiskKind;
-use crate::process::Invocation;
+use super::data::{Random, text, write};
+use super::predicted_sources::{BUILD, KERNEL, RELEASES, kernel_link, releases, script, toolchain};
+use super::words::{Made, command};
+use crate::case::{Data, Job, Lesson, Size, Workload};
 use crate::tools::{Tools, shell};
-
-/// A compile as in phase 5 of the Andrew benchmark.
-struct Andrew;
-/// glimpseindex over a copy of the documentation.
-struct Glimpse;
-/// glimpseindex, after all four of the paper's programs were learnt.
-struct ManyPatterns;
-/// The link of a kernel, with a search of its sources after each.
-struct LinkAndSearch;
-
-/// All of them, on every disk.
-pub fn cases() -> Vec<Case> {
-    let case = |name, about, needs, work| Case {
-        name,
-        group: Group::Files,
-        about,
-        disks: &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own],
-        quick: &[],
-        needs,
-        purpose: Purpose::Gain,
-        start: Start::Cold,
-        work,
-    };
-    const COMPILER: &[(&str, &str)] = &[("gcc", "gcc"), ("ar", "binutils")];
-    const KERNEL: &[(&str, &str)] = &[
-        (super::start::SOURCES, "linux-source-6.1"),
-        ("gcc", "gcc"),
-        ("make", "make"),
-        ("flex", "flex"),
-        ("bison", "bison"),
-        ("bc", "bc"),
-        ("xz", "xz-utils"),
-    ];
-    const RELEASES: &[(&str, &str)] = &[
-        ("gcc", "gcc"),
-        ("patch", "patch"),
-        ("diff", "diffutils"),
-        ("/usr/bin/pip3", "python3-pip"),
-    ];
-    const ALL: &[(&str, &str)] = &[
-        (super::start::SOURCES, "linux-source-6.1"),
-        ("gcc", "gcc"),
-        ("make", "make"),
-        ("flex", "flex"),
-        ("bison", "bison"),
-        ("bc", "bc"),
-        ("xz", "xz-utils"),
-        ("patch", "patch"),
-        ("/usr/bin/pip3", "python3-pip"),
-        (GLIMPSE, "glimpse"),
-    ];
-    vec![
-        case(
-            "andrew",
-            "17 C files, two libraries, a program",
-            COMPILER,
-            Box::new(Andrew) as Box<dyn Workload>,
-        ),
-        case(
-            "ldkernel",
-            "ld: a kernel from 392 objects in 39 steps",
-            KERNEL,
-            Box::new(KernelLink),
-        ),
-        case(
-            "glimpse",
-            "glimpseindex over /usr/share/doc",
-            &[(GLIMPSE, "glimpse")],
-            Box::new(Glimpse),
-        ),
-        case(
-            "patch",
-            "zstd: ten releases, patched and compiled",
-            RELEASES,
-            Box::new(Releases),
-        ),
-        case(
-            "multi-glimpse",
-            "glimpse, after all four were learnt",
-            ALL,
-            Box::new(ManyPatterns),
-        ),
-        case(
-            "multi-ld",
-            "ldkernel, a search between the runs",
-            KERNEL,
-            Box::new(LinkAndSearch),
-        ),
-        case(
-            "python-start",
-            "python3: import numpy, pandas, scipy",
-            &[(PYTHON, "python3"), ("/usr/bin/pip3", "python3-pip")],
-            Box::new(PythonImport),
-        ),
-        case(
-            "office-start",
-            "LibreOffice: start, and convert a letter",
-            &[(OFFICE_PROGRAM, "libreoffice-writer-nogui")],
-            Box::new(Office),
-        ),
-    ]
-}
 
 /// C files, and headers: as many lines as in the benchmark of 1988, 11,215 in 431 KiB.
 const UNITS: u64 = 17;
@@ -137,27 +32,17 @@ ar rcD build/libtwo.a build/unit9.o build/unit1?.o
 gcc $flags -o build/program build/unit0.o -Lbuild -lone -ltwo
 ";
 
-impl Workload for Andrew {
-    fn data_name(&self) -> &'static str {
-        "andrew"
-    }
-
-    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+pub(super) static ANDREW_SOURCES: Data = Data {
+    name: "andrew",
+    make: |dir, _, _| {
         let mut random = Random(29);
-        let write = |name: String, content: String| {
-            let path = dir.join(name);
-            fs::write(&path, content).with_context(|| format!("writing {}", path.display()))
-        };
-        for folder in ["src", "include"] {
-            fs::create_dir_all(dir.join(folder)).with_context(|| format!("creating {folder}"))?;
-        }
         for header in 0..HEADERS {
             let comment = text(&mut random, 1200);
             let mut body = format!("#ifndef H{header}\n#define H{header}\n/* {comment} */\n");
             for unit in 0..UNITS {
                 body += &format!("#define H{header}_{unit}(x) ((x) * {unit} + {header})\n");
             }
-            write(format!("include/h{header}.h"), body + "#endif\n")?;
+            write(dir, &format!("include/h{header}.h"), body + "#endif\n")?;
         }
         for unit in 0..UNITS {
             let mut body =
@@ -179,15 +64,15 @@ impl Workload for Andrew {
                 body += "int f1_0(int, char *);\nint f9_0(int, char *);\nint main(void) {\n  char to[17] = \
                          \"\";\n  printf(\"%d\\n\", f1_0(9, to) + f9_0(9, to));\n  return 0;\n}\n";
             }
-            write(format!("src/unit{unit}.c"), body)?;
+            write(dir, &format!("src/unit{unit}.c"), body)?;
         }
-        write("andrew.sh".into(), ANDREW.into())?;
+        write(dir, "andrew.sh", ANDREW)?;
         toolchain(dir, "src/*.c -I include", &[])
-    }
+    },
+};
 
-    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
-        script(dir, "andrew.sh", &["build/program"])
-    }
+pub(super) fn andrew(dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+    script(dir, "andrew.sh", &["build/program"])
 }
 
 /// Copies the documentation, or with `--quick` a third of it.
@@ -203,102 +88,90 @@ glimpseindex -H build docs > build/said 2>&1
 rm build/said
 ";
 
-impl Workload for Glimpse {
-    fn data_name(&self) -> &'static str {
-        "glimpse"
-    }
-
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
+pub(super) static DOCUMENTS: Data = Data {
+    name: "glimpse",
+    make: |dir, size, _| {
         let each = size.pick(3, 1);
         shell(dir, &format!("EACH={each}\n{COPY_DOCUMENTS}"))?;
-        fs::write(dir.join("glimpse.sh"), INDEX).context("writing glimpse.sh")?;
+        write(dir, "glimpse.sh", INDEX)?;
         toolchain(dir, "", &["glimpseindex"])
-    }
+    },
+};
 
-    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
-        script(dir, "glimpse.sh", &["build/.glimpse_index"])
-    }
+pub(super) fn glimpse(dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+    script(dir, "glimpse.sh", &["build/.glimpse_index"])
 }
 
 /// How often each of the four programs is learnt, as in section 4.6.
 const TEN: usize = 10;
 
-/// The folders with the four programs' data, in the one of the case.
-fn parts() -> [(&'static str, Box<dyn Workload>); 4] {
+/// The four programs: their folders in the one of the case, data and commands.
+type Part = (&'static str, &'static Data, Made);
+
+fn parts() -> [Part; 4] {
     [
-        ("andrew", Box::new(Andrew)),
-        ("ldkernel", Box::new(KernelLink)),
-        ("patch", Box::new(Releases)),
-        ("glimpse", Box::new(Glimpse)),
+        ("andrew", &ANDREW_SOURCES, Made(andrew)),
+        ("ldkernel", &KERNEL, Made(kernel_link)),
+        ("patch", &RELEASES, Made(releases)),
+        ("glimpse", &DOCUMENTS, Made(glimpse)),
     ]
 }
 
-/// Copies the data of `work`, which is generated once for the case of its own, to `into`.
-fn copied(work: &dyn Workload, into: &Path, size: Size, tools: &Tools) -> Result<()> {
-    let from = crate::case::data(work, size, tools)?;
+/// Copies the data, which is generated once for the case of its own, to `into`.
+fn copied(data: &Data, into: &Path, size: Size, tools: &Tools) -> Result<()> {
+    let from = data.folder(size, tools)?;
     let (from, into) = (from.display(), into.display());
     shell(&tools.root, &format!("cp -a '{from}' '{into}'"))
 }
 
-impl Workload for ManyPatterns {
-    fn data_name(&self) -> &'static str {
-        "multi-glimpse"
-    }
-
-    fn generate(&self, dir: &Path, size: Size, tools: &Tools) -> Result<()> {
-        for (name, work) in parts() {
-            copied(work.as_ref(), &dir.join(name), size, tools)?;
+pub(super) static ALL_FOUR: Data = Data {
+    name: "multi-glimpse",
+    make: |dir, size, tools| {
+        for (name, data, _) in parts() {
+            copied(data, &dir.join(name), size, tools)?;
         }
         Ok(())
-    }
+    },
+};
 
-    fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
-        let mut teach = Vec::new();
-        for (name, work) in parts() {
-            let job = work.job(&dir.join(name), scratch, size, tools)?;
-            fs::create_dir_all(dir.join(name).join(BUILD)).context("creating a build folder")?;
-            let first = job.lesson.teach.first();
-            teach.push(first.unwrap_or(&job.command).clone());
-        }
-        let glimpse = dir.join("glimpse");
-        let job = Glimpse.job(&glimpse, scratch, size, tools)?;
-        Ok(Job {
-            lesson: Lesson {
-                teach,
-                times: size.pick(None, Some(TEN)),
-                ..Lesson::default()
-            },
-            ..job
-        })
+pub(super) fn many_patterns(dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
+    let mut teach = Vec::new();
+    for (name, _, work) in parts() {
+        let job = work.job(&dir.join(name), scratch, size, tools)?;
+        fs::create_dir_all(dir.join(name).join(BUILD)).context("creating a build folder")?;
+        let first = job.lesson.teach.first();
+        teach.push(first.unwrap_or(&job.command).clone());
     }
+    let glimpse = dir.join("glimpse");
+    let job = self::glimpse(&glimpse, scratch, size, tools)?;
+    Ok(Job {
+        lesson: Lesson {
+            teach,
+            times: size.pick(None, Some(TEN)),
+            ..Lesson::default()
+        },
+        ..job
+    })
 }
 
-impl Workload for LinkAndSearch {
-    fn data_name(&self) -> &'static str {
-        KernelLink.data_name()
-    }
-
-    fn generate(&self, dir: &Path, size: Size, tools: &Tools) -> Result<()> {
-        KernelLink.generate(dir, size, tools)
-    }
-
-    fn job(&self, dir: &Path, scratch: &Path, size: Size, tools: &Tools) -> Result<Job> {
-        let mut job = KernelLink.job(dir, scratch, size, tools)?;
-        job.lesson.between = Some(Invocation {
-            program: "/bin/sh".into(),
-            // Nobody of that name is in the sources: grep says so with its status.
-            args: vec!["-c".into(), "! grep -r ELVIS sources".into()],
-            cwd: dir.to_owned(),
-            env: Vec::new(),
-        });
-        Ok(job)
-    }
+/// The link of a kernel, with a search of its sources after each.
+pub(super) fn link_and_search(
+    dir: &Path,
+    scratch: &Path,
+    size: Size,
+    tools: &Tools,
+) -> Result<Job> {
+    let mut job = kernel_link(dir, scratch, size, tools)?;
+    // Nobody of that name is in the sources: grep says so with its status.
+    let search = ["-c", "! grep -r ELVIS sources"];
+    job.lesson.between = Some(command("/bin/sh", search, dir));
+    Ok(job)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process;
+    use crate::process::{self, Invocation};
     use crate::tools::in_path;
 
     /// Runs a job once; what it wrote to standard error is in the message if it fails.
@@ -319,8 +192,8 @@ mod tests {
             root: folder.path().to_owned(),
             checkout: folder.path().to_owned(),
         };
-        let dir = crate::case::data(&Andrew, Size::Quick, &tools).expect("data");
-        let job = Andrew.job(&dir, &dir, Size::Quick, &tools).expect("a job");
+        let dir = ANDREW_SOURCES.folder(Size::Quick, &tools).expect("data");
+        let job = andrew(&dir, &dir, Size::Quick, &tools).expect("a job");
         job.clear_outputs().expect("an empty folder");
         assert!(job.files.iter().any(|file| file.ends_with("cc1")));
         done(&job.command, &dir);

@@ -2,13 +2,14 @@
 //! and the scripts that use it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
+use super::data::write;
 use super::start::SOURCES;
-use crate::case::{Job, Lesson, Size, Workload};
+use super::words::command;
+use crate::case::{Data, Job, Lesson, Size};
 use crate::process::Invocation;
 use crate::tools::{Tools, shell};
 use crate::tree::files_below;
@@ -72,9 +73,6 @@ fn tools_environment(dir: &Path) -> Vec<(OsString, OsString)> {
     ]
 }
 
-/// The link of a kernel by GNU ld.
-pub(super) struct KernelLink;
-
 /// Seconds that the objects may take to compile: 3 min on two processors with nothing beside it.
 const COMPILE_SECONDS: u64 = 600;
 
@@ -127,39 +125,33 @@ if test -e objects/lib/lib.a; then
 fi
 "#;
 
-impl Workload for KernelLink {
-    fn data_name(&self) -> &'static str {
-        "ldkernel"
-    }
-
-    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+pub(super) static KERNEL: Data = Data {
+    name: "ldkernel",
+    make: |dir, _, _| {
         shell(
             dir,
             &format!("SOURCES={SOURCES}\nSECONDS_AT_MOST={COMPILE_SECONDS}\n{COMPILE}"),
         )?;
-        fs::write(dir.join("link.sh"), LINK).context("writing link.sh")?;
+        write(dir, "link.sh", LINK)?;
         toolchain(dir, "", &["ld", "seq"])
-    }
+    },
+};
 
-    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
-        let last = match dir.join("unfinished").exists() {
-            true => "build/1.o",
-            false => "build/vmlinux",
-        };
-        let mut job = script(dir, "link.sh", &[last])?;
-        let sources = dir.join("sources");
-        job.files.retain(|path| !path.starts_with(&sources));
-        if last != "build/vmlinux" {
-            job.notes.push(format!(
-                "the kernel was not compiled within {COMPILE_SECONDS} s: fewer objects are linked, and no kernel"
-            ));
-        }
-        Ok(job)
+pub(super) fn kernel_link(dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+    let last = match dir.join("unfinished").exists() {
+        true => "build/1.o",
+        false => "build/vmlinux",
+    };
+    let mut job = script(dir, "link.sh", &[last])?;
+    let sources = dir.join("sources");
+    job.files.retain(|path| !path.starts_with(&sources));
+    if last != "build/vmlinux" {
+        job.notes.push(format!(
+            "the kernel was not compiled within {COMPILE_SECONDS} s: fewer objects are linked, and no kernel"
+        ));
     }
+    Ok(job)
 }
-
-/// Successive releases of the compressor zstd, patched one into the next and compiled.
-pub(super) struct Releases;
 
 /// Releases of the Python package that carries zstd's sources, the oldest first, one for each release of zstd that it has.
 const VERSIONS: [&str; 11] = [
@@ -212,15 +204,12 @@ else
 fi
 "#;
 
-impl Workload for Releases {
-    fn data_name(&self) -> &'static str {
-        "releases"
-    }
-
-    fn generate(&self, dir: &Path, _: Size, _: &Tools) -> Result<()> {
+pub(super) static RELEASES: Data = Data {
+    name: "releases",
+    make: |dir, _, _| {
         let versions = VERSIONS.join(" ");
         shell(dir, &format!("VERSIONS='{versions}'\n{FETCH}"))?;
-        fs::write(dir.join("releases.sh"), BUILD_RELEASES).context("writing releases.sh")?;
+        write(dir, "releases.sh", BUILD_RELEASES)?;
         shell(dir, "cp -a release work")?;
         // Later releases include headers that the first does not.
         let units: Vec<String> = (0..VERSIONS.len())
@@ -231,47 +220,34 @@ impl Workload for Releases {
             .collect();
         toolchain(dir, &units.join("\n"), &["patch", "tr"])?;
         shell(dir, "rm -rf trees")
-    }
+    },
+};
 
-    fn job(&self, dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
-        releases_job(dir, size)
-    }
-}
-
-/// The compile of the first release, and that of those after it: all, or two with `--quick`.
-fn release_steps(dir: &Path, size: Size) -> (Invocation, Invocation) {
+pub(super) fn releases(dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
+    // The compile of the first release, and that of those after it: all, or two with `--quick`.
     let up_to = |number: usize| {
         let mut steps = steps(dir, "releases.sh");
         steps.args.push(number.to_string().into());
         steps
     };
-    (up_to(0), up_to(size.pick(2, VERSIONS.len() - 1)))
-}
-
-/// The command of the releases' case, with its lesson.
-fn releases_job(dir: &Path, size: Size) -> Result<Job> {
-    let (first, all) = release_steps(dir, size);
+    let (first, all) = (up_to(0), up_to(size.pick(2, VERSIONS.len() - 1)));
     let job = script(dir, "releases.sh", &["build/libzstd.a"])?;
     let work = dir.join("work");
-    let files: Vec<PathBuf> = job.files.into_iter().collect();
     Ok(Job {
         command: all,
         // The tree that is patched is made anew before each run.
-        files: files
+        files: job
+            .files
             .into_iter()
             .filter(|path| !path.starts_with(&work))
             .collect(),
         lesson: Lesson {
             teach: vec![first],
-            before: Some(Invocation {
-                program: "/bin/sh".into(),
-                args: vec![
-                    "-ec".into(),
-                    "rm -rf work; cp -a release work; mkdir -p build".into(),
-                ],
-                cwd: dir.to_owned(),
-                env: Vec::new(),
-            }),
+            before: Some(command(
+                "/bin/sh",
+                ["-ec", "rm -rf work; cp -a release work; mkdir -p build"],
+                dir,
+            )),
             ..Lesson::default()
         },
         fresh_dir: job.fresh_dir,
@@ -296,9 +272,7 @@ pub(super) fn script(dir: &Path, name: &str, outputs: &[&str]) -> Result<Job> {
 /// The command of a script in `dir`.
 fn steps(dir: &Path, name: &str) -> Invocation {
     Invocation {
-        program: "/bin/sh".into(),
-        args: vec!["-e".into(), name.into()],
-        cwd: dir.to_owned(),
         env: tools_environment(dir),
+        ..command("/bin/sh", ["-e", name], dir)
     }
 }

@@ -1,59 +1,100 @@
-//! sqlite3 reading a table in the order of a secondary index.
+//! sqlite3 reading tables in the order of a secondary key.
+//!
+//! `lineitem` is TPC-H's: 0.3 % of it by an index. `customer` is TPC-C's, as in the figure of libprefetch's talk: `order by zip`
+//! in too little memory, the database from a quarter of the memory to four times as much. Every row is on another page than
+//! the one before it, so that without foresight each costs a seek, and pages that were read have left memory again before
+//! their next row is due.
 
+use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::data::Random;
-use crate::case::{Case, Group, Job, Purpose, Size, Start, Workload};
-use crate::disk::DiskKind;
-use crate::process::Invocation;
+use super::data::{Random, text};
+use super::words::command;
+use crate::case::{Data, Job, Size, Workload};
+use crate::peer::Peer;
 use crate::tools::Tools;
 
-/// The file's name in its folder.
-const NAME: &str = "tpch.db";
-/// Values of the indexed column; the query asks for 601 of them.
+/// The databases' names in their folders.
+const LINEITEM: &str = "tpch.db";
+const CUSTOMER: &str = "customer.db";
+/// Values of the indexed column of `lineitem`; the query asks for 601 of them.
 const PARTS: u64 = 200_000;
-const QUERY: &str = "pragma cache_size=-2000; select sum(l_extendedprice*l_discount) \
+pub(super) const QUERY: &str = "pragma cache_size=-2000; select sum(l_extendedprice*l_discount) \
      from lineitem indexed by l_pk where l_partkey between 1000 and 1600;";
+/// The memory the queries of `customer` may use, page cache included, in bytes.
+const MEMORY: u64 = 64 << 20;
+/// Bytes a customer takes, the index included.
+const CUSTOMER_BYTES: u64 = 616;
+/// The loadable extension, as `make -C sqlite` leaves it in the checkout, and what it loads for a walk.
+const EXTENSION: &str = "sqlite/foreread.so";
+const LIBRARY: &str = "sqlite/libforeread.so.1";
 
-struct IndexScan;
+pub(super) static LINEITEMS: Data = Data {
+    name: "sqlite",
+    make: |dir, size, _| generate(dir, size.pick(1_500_000, 3_000_000)),
+};
+pub(super) static QUARTER: Data = Data {
+    name: "customer-quarter",
+    make: |dir, _, _| customers(dir, 1),
+};
+pub(super) static HALF: Data = Data {
+    name: "customer-half",
+    make: |dir, _, _| customers(dir, 2),
+};
+pub(super) static ONE: Data = Data {
+    name: "customer-one",
+    make: |dir, _, _| customers(dir, 4),
+};
+pub(super) static TWO: Data = Data {
+    name: "customer-two",
+    make: |dir, _, _| customers(dir, 8),
+};
+pub(super) static FOUR: Data = Data {
+    name: "customer-four",
+    make: |dir, _, _| customers(dir, 16),
+};
 
-/// One case: the scan of 0.3 % of the rows.
-pub fn cases() -> Vec<Case> {
-    vec![Case {
-        name: "sqlite",
-        group: Group::Main,
-        about: "sqlite3: 0.3 % of a table by a secondary index",
-        disks: &[DiskKind::Hdd7200, DiskKind::NetworkSsd, DiskKind::Own],
-        quick: &[DiskKind::Hdd7200, DiskKind::Own],
-        needs: &[("sqlite3", "sqlite3")],
-        purpose: Purpose::Gain,
-        start: Start::Cold,
-        work: Box::new(IndexScan),
-    }]
+/// A database of customers that takes so many quarters of the memory.
+fn customers(dir: &Path, quarters: u64) -> Result<()> {
+    generate_customers(&dir.join(CUSTOMER), quarters * MEMORY / 4 / CUSTOMER_BYTES)
 }
 
-impl Workload for IndexScan {
-    fn data_name(&self) -> &'static str {
-        "sqlite"
-    }
+/// `select * from customer order by zip limit` so many rows.
+pub(super) struct ByZip {
+    pub rows: u64,
+    /// Beside other means: a file that does not fit is not there when it is read, and the wait is the same again.
+    pub peers: bool,
+}
 
-    fn generate(&self, dir: &Path, size: Size, _: &Tools) -> Result<()> {
-        generate(dir, size.pick(1_500_000, 3_000_000))
-    }
+/// How large the database of a curve's case is, in parts of the memory.
+pub fn times_memory(case: &str) -> Option<f64> {
+    case.strip_prefix("sql-x")?.parse().ok()
+}
 
-    fn job(&self, dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
+impl Workload for ByZip {
+    fn job(&self, dir: &Path, _: &Path, _: Size, tools: &Tools) -> Result<Job> {
+        let database = dir.join(CUSTOMER);
+        let extension = tools.checkout(EXTENSION)?;
+        let query = format!("select * from customer order by zip limit {}", self.rows);
+        let load = format!(".load {}", extension.display());
+        // As many bytes come out as go in: in a file in memory they would take up the limit.
+        let sqlite = |options: &[&str]| {
+            let script = ["-c", "set -o pipefail; sqlite3 \"$@\" | cksum", "sqlite3"];
+            let args = script.iter().chain(options).map(OsString::from);
+            let over = [OsString::from(&database), OsString::from(&query)];
+            command("bash", args.chain(over), dir)
+        };
         Ok(Job {
-            command: Invocation {
-                program: "sqlite3".into(),
-                args: vec![dir.join(NAME).into(), QUERY.into()],
-                cwd: dir.to_owned(),
-                env: Vec::new(),
-            },
-            files: vec![dir.join(NAME)],
+            command: sqlite(&[]),
+            aware: Some(sqlite(&["-cmd", &load])),
+            files: vec![database.clone()],
+            peers: if self.peers { Peer::ALL } else { &[] },
+            memory_limit: Some(MEMORY),
+            code: vec![extension, tools.checkout(LIBRARY)?],
             ..Job::default()
         })
     }
@@ -67,12 +108,12 @@ pub const ROW_BYTES: u64 = 136;
 /// The rows come from here and not from SQL's `random()`, so that two databases of a
 /// size are the same.
 pub fn generate(dir: &Path, rows: u64) -> Result<()> {
-    let path = dir.join(NAME);
+    let path = dir.join(LINEITEM);
     let schema = "create table lineitem(l_orderkey integer, l_partkey integer, l_suppkey integer,
         l_linenumber integer, l_quantity real, l_extendedprice real, l_discount real,
         l_shipdate integer, l_comment text);";
     let finish = "create index l_pk on lineitem(l_partkey); create index l_sd on lineitem(l_shipdate); analyze;";
-    let status = import(&path, schema, "lineitem", finish, |out| {
+    import(&path, schema, "lineitem", finish, |out| {
         let mut random = Random(3);
         for row in 0..rows {
             let part = random.below(PARTS);
@@ -94,22 +135,54 @@ pub fn generate(dir: &Path, rows: u64) -> Result<()> {
         }
         Ok(())
     })
-    .with_context(|| format!("making {}", path.display()))?;
-    if !status.success() {
-        bail!("sqlite3 could not make {} ({status})", path.display());
-    }
-    Ok(())
+}
+
+/// Makes the database `path` with `customers` rows and an index by zip.
+fn generate_customers(path: &Path, customers: u64) -> Result<()> {
+    let schema = "create table customer(id integer, d_id integer, w_id integer, first text,
+        middle text, last text, street_1 text, street_2 text, city text, state text, zip text,
+        phone text, since text, credit text, credit_lim real, discount real, balance real,
+        ytd_payment real, payment_cnt integer, delivery_cnt integer, data text);";
+    let finish = "create index customer_zip on customer(zip); analyze;";
+    import(path, schema, "customer", finish, |out| {
+        let mut random = Random(31);
+        for index in 0..customers {
+            let word = |random: &mut Random, least: u64, most: u64| {
+                let length = (least + random.below(most - least + 1)) as usize;
+                let mut word = text(random, length).replace('\n', " ");
+                word.truncate(length);
+                word.trim_end().to_owned()
+            };
+            let (last, first) = (word(&mut random, 6, 16), word(&mut random, 8, 16));
+            let streets = [word(&mut random, 10, 20), word(&mut random, 10, 20)];
+            let city = word(&mut random, 10, 20);
+            let (zip, phone) = (random.below(10_000), random.next());
+            let discount = random.below(5000) as f64 / 10_000.0;
+            let data = word(&mut random, 300, 500);
+            writeln!(
+                out,
+                "{},{},{},{first},OE,{last},{},{},{city},KA,{zip:04}11111,{phone:020},2026-01-01,\
+                 GC,50000,{discount},-10,10,1,0,{data}",
+                index % 3000 + 1,
+                index / 3000 % 10 + 1,
+                index / 30_000 + 1,
+                streets[0],
+                streets[1],
+            )?;
+        }
+        Ok(())
+    })
 }
 
 /// Makes the database `path` with one table, whose rows `rows` writes as comma-separated values,
-/// and does `finish` after that; how sqlite3 ended.
-pub(super) fn import(
+/// and does `finish` after that.
+fn import(
     path: &Path,
     schema: &str,
     table: &str,
     finish: &str,
     rows: impl FnOnce(&mut dyn Write) -> Result<()>,
-) -> Result<ExitStatus> {
+) -> Result<()> {
     let mut sqlite = Command::new("sqlite3")
         .arg("-csv")
         .arg(path)
@@ -132,8 +205,34 @@ pub(super) fn import(
         });
     let status = sqlite.wait().context("waiting for sqlite3")?;
     // A pipe closed early is sqlite3's failure, and its status says more.
-    if status.success() {
-        written.context("writing rows")?;
+    if !status.success() {
+        bail!("sqlite3 could not make {} ({status})", path.display());
     }
-    Ok(status)
+    written.with_context(|| format!("making {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_has_the_size_asked_for_and_the_query_walks_the_index() {
+        if !crate::tools::in_path("sqlite3") {
+            eprintln!("skipped: sqlite3 is missing");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(CUSTOMER);
+        let wanted = 4 << 20;
+        generate_customers(&path, wanted / CUSTOMER_BYTES).unwrap();
+        let size = path.metadata().unwrap().len();
+        assert!(size.abs_diff(wanted) < wanted / 20, "{size} bytes");
+        let plan = std::process::Command::new("sqlite3")
+            .arg(&path)
+            .arg("explain query plan select * from customer order by zip")
+            .output()
+            .unwrap();
+        let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+        assert!(plan.contains("USING INDEX customer_zip"), "{plan}");
+    }
 }

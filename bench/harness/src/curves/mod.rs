@@ -67,80 +67,24 @@ const ROUNDS: usize = 3;
 /// Memory of the program whose target changes, in bytes.
 const ADAPT_MEMORY: u64 = 16 << 20;
 
-/// All curves.
+/// All curves. A row is read as a line.
+#[rustfmt::skip]
 pub const ALL: &[Curve] = &[
-    Curve {
-        name: "buffer",
-        about: "3,000 random 4 KiB reads against the memory for reordering",
-        disks: HDD,
-        unit: "MiB for reordering",
-        kind: Kind::Option(Changing {
-            option: "--budget",
-            values: &[1, 2, 4, 8, 16],
-            scale: (1 << 20, 1),
-            order: "random",
-            block: 4096,
-            count: 3000,
-            ahead: "library",
-        }),
-    },
-    Curve {
-        name: "request",
-        about: "96 random 1 MiB reads against the largest request",
-        disks: SLOW,
-        unit: "KiB a request",
-        kind: Kind::Option(Changing {
-            option: "--request-pages",
-            values: &[4, 16, 64, 256, 1024],
-            scale: (1, 4),
-            order: "random",
-            block: 1 << 20,
-            count: 96,
-            ahead: "engine",
-        }),
-    },
-    Curve {
-        name: "infill",
-        about: "3,000 shuffled 4 KiB reads, gaps up to 256 KiB, against the infill",
-        disks: SLOW,
-        unit: "KiB of infill",
-        kind: Kind::Option(Changing {
-            option: "--infill-pages",
-            values: &[0, 16, 64, 128, 256],
-            scale: (1, 4),
-            order: "gaps",
-            block: 4096,
-            count: 3000,
-            ahead: "engine",
-        }),
-    },
-    Curve {
-        name: "adapt",
-        about: "1,500 random 32 KiB reads with 16 MiB of memory, against the first target",
-        disks: HDD,
+    Curve { name: "buffer", about: "3,000 random 4 KiB reads against the memory for reordering", disks: HDD, unit: "MiB for reordering",
+        kind: Kind::Option(Changing { option: "--budget", values: &[1, 2, 4, 8, 16], scale: (1 << 20, 1), order: "random",
+            block: 4096, count: 3000, ahead: "library" }) },
+    Curve { name: "request", about: "96 random 1 MiB reads against the largest request", disks: SLOW, unit: "KiB a request",
+        kind: Kind::Option(Changing { option: "--request-pages", values: &[4, 16, 64, 256, 1024], scale: (1, 4), order: "random",
+            block: 1 << 20, count: 96, ahead: "engine" }) },
+    Curve { name: "infill", about: "3,000 shuffled 4 KiB reads, gaps up to 256 KiB, against the infill", disks: SLOW, unit: "KiB of infill",
+        kind: Kind::Option(Changing { option: "--infill-pages", values: &[0, 16, 64, 128, 256], scale: (1, 4), order: "gaps",
+            block: 4096, count: 3000, ahead: "engine" }) },
+    Curve { name: "adapt", about: "1,500 random 32 KiB reads with 16 MiB of memory, against the first target", disks: HDD,
         unit: "MiB aimed at first",
-        kind: Kind::Adapt(
-            Changing {
-                option: "--budget",
-                values: &[1, 4, 8, 16, 32, 64],
-                scale: (1 << 20, 1),
-                order: "random",
-                block: 32 << 10,
-                count: 1500,
-                ahead: "engine",
-            },
-            ADAPT_MEMORY,
-        ),
-    },
-    Curve {
-        name: "contend",
-        about: "1 to 8 programs, 500 random 32 KiB reads each, 64 MiB of memory",
-        disks: SLOW,
-        unit: "programs",
-        kind: Kind::Contend {
-            processes: &[1, 2, 4, 8],
-        },
-    },
+        kind: Kind::Adapt(Changing { option: "--budget", values: &[1, 4, 8, 16, 32, 64], scale: (1 << 20, 1), order: "random",
+            block: 32 << 10, count: 1500, ahead: "engine" }, ADAPT_MEMORY) },
+    Curve { name: "contend", about: "1 to 8 programs, 500 random 32 KiB reads each, 64 MiB of memory", disks: SLOW, unit: "programs",
+        kind: Kind::Contend { processes: &[1, 2, 4, 8] } },
 ];
 
 /// A measured curve.

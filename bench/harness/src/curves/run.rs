@@ -11,7 +11,7 @@ use super::{
 };
 use crate::cache;
 use crate::case::Size;
-use crate::cases::RandomFile;
+use crate::cases::{RANDOM, RANDOM_FILE};
 use crate::cgroup::MemoryGroup;
 use crate::device::{DEFAULT_READ_AHEAD_KB, Device};
 use crate::disk::{Disk, DiskKind};
@@ -28,7 +28,7 @@ pub fn measure(
     say: &dyn Fn(&str),
 ) -> Result<Measured> {
     say("data");
-    let original = crate::case::data(&RandomFile, Size::Quick, tools)?;
+    let original = RANDOM.folder(Size::Quick, tools)?;
     let disk = Disk::ready(kind, &original, tools)?;
     say("copying");
     let data = disk.holding(&original)?;
@@ -39,7 +39,7 @@ pub fn measure(
         .transpose()?;
     let scratch = Scratch::new(curve.name, tools)?;
     let bench = Bench {
-        file: RandomFile::path(&data),
+        file: data.join(RANDOM_FILE),
         disk,
         device,
         scratch: &scratch.0,

@@ -1,5 +1,6 @@
 //! The tables of the group `files`: a block for each case and disk, a row for each variant.
 
+use super::{Column, column, table};
 use crate::files::Measured;
 use crate::files::figures::{self, Figures, Mean};
 use crate::files::latency::BUCKETS;
@@ -47,38 +48,17 @@ fn or_none(figure: Option<f64>, digits: usize) -> String {
 }
 
 fn times(figures: &[Figures]) -> String {
-    let row = |cells: [String; 8]| {
-        let [
-            name,
-            elapsed,
-            compute,
-            io,
-            elapsed_gone,
-            io_gone,
-            ratio,
-            mib,
-        ] = cells;
-        format!(
-            "{name:<NAME$}{elapsed:>15}{compute:>15}{io:>15}{elapsed_gone:>6}{io_gone:>6}{ratio:>7}{mib:>7}\n"
-        )
-    };
-    let mut out = row([
-        "variant", "elapsed", "compute", "I/O", "gone", "I/O", "ratio", "MiB",
-    ]
-    .map(Into::into));
-    for one in figures {
-        out += &row([
-            one.variant.name().into(),
-            with_margin(one.elapsed),
-            with_margin(one.compute),
-            with_margin(one.io),
-            or_none(one.elapsed_gone, 0),
-            or_none(one.io_gone, 0),
-            or_none(one.ratio, 3),
-            or_none(one.device_mib, 0),
-        ]);
-    }
-    out
+    let columns: &[Column<Figures>] = &[
+        column("variant", NAME, |one| one.variant.name().into()),
+        column("elapsed", 14, |one| with_margin(one.elapsed)),
+        column("compute", 15, |one| with_margin(one.compute)),
+        column("I/O", 15, |one| with_margin(one.io)),
+        column("gone", 6, |one| or_none(one.elapsed_gone, 0)),
+        column("I/O", 6, |one| or_none(one.io_gone, 0)),
+        column("ratio", 7, |one| or_none(one.ratio, 3)),
+        column("MiB", 7, |one| or_none(one.device_mib, 0)),
+    ];
+    table(columns, figures, 1)
 }
 
 /// The distribution of the reads' times.

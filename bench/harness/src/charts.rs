@@ -1,24 +1,226 @@
-//! Curves as SVG: time or speed against what changes, for plain, foreread and the limit.
+//! Charts as SVG. Bars: for each disk and group, times relative to plain, and masked I/O. Lines: time or speed against what
+//! changes, for plain, foreread and the limit.
 //!
 //! What changes doubles from point to point, so that axis is logarithmic; the other is only where
 //! times span decades, as in the talk's plot of database sizes. Elsewhere it starts at 0, so that a
-//! line twice as high is twice as much.
+//! line twice as high is twice as much. The viewer's own sans-serif is used; to place text, its widths are taken from a
+//! font that is part of this program.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use anyhow::{Result, anyhow};
+use epaint_default_fonts::HACK_REGULAR;
+use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
 
+use crate::case::Group;
 use crate::cases::sql_times_memory;
 use crate::curves::{Measured, Point, Run};
-use crate::plot::sheet;
 use crate::results::{Results, Summary};
+use crate::stats::Spread;
 
 const GREY: RGBColor = RGBColor(150, 150, 150);
 const BLUE: RGBColor = RGBColor(31, 119, 180);
 const BLACK: RGBColor = RGBColor(60, 60, 60);
-const ORANGE: RGBColor = RGBColor(214, 110, 20);
+const ORANGE: RGBColor = RGBColor(255, 158, 74);
+const BROWN: RGBColor = RGBColor(214, 110, 20);
+const PURPLE: RGBColor = RGBColor(148, 103, 189);
 const MIB: f64 = 1024.0 * 1024.0;
+
+/// One bar of each group.
+struct Series {
+    name: &'static str,
+    colour: RGBColor,
+    /// The bar's height in percent; none leaves a gap.
+    height: fn(&Summary) -> Option<f64>,
+}
+
+/// Room for the legend beside the bars, in groups.
+const LEGEND: f64 = 1.0;
+
+const fn bar(name: &'static str, colour: RGBColor, height: fn(&Summary) -> Option<f64>) -> Series {
+    Series {
+        name,
+        colour,
+        height,
+    }
+}
+
+/// A time in percent of plain.
+fn of_plain(summary: &Summary, time: Option<Spread>) -> Option<f64> {
+    Some(time?.median / summary.plain.median * 100.0)
+}
+
+const PLAIN: Series = bar("plain", GREY, |_| Some(100.0));
+const FOREREAD: Series = bar("foreread", BLUE, |s| of_plain(s, s.foreread));
+const HOT: Series = bar("hot cache", ORANGE, |s| of_plain(s, s.hot));
+const WILLNEED: Series = bar("WILLNEED", ORANGE, |s| of_plain(s, s.willneed));
+const VMTOUCH: Series = bar("vmtouch", PURPLE, |s| of_plain(s, s.vmtouch));
+const CC: Series = bar("foreread cc", BLUE, FOREREAD.height);
+const RUN: Series = bar("foreread run", PURPLE, |s| of_plain(s, s.recorded));
+const FIRST: Series = bar("first run", BLUE, FOREREAD.height);
+const REPLAY: Series = bar("replay", PURPLE, RUN.height);
+const LIMIT: Series = bar("limit", BLACK, |s| Some(s.limit? / s.plain.median * 100.0));
+
+const TIMES: &[Series] = &[PLAIN, FOREREAD, HOT, LIMIT];
+const API_TIMES: &[Series] = &[PLAIN, WILLNEED, VMTOUCH, FOREREAD, LIMIT];
+const SLICE_TIMES: &[Series] = &[PLAIN, CC, RUN, HOT, LIMIT];
+const SIGNATURE_TIMES: &[Series] = &[PLAIN, FIRST, REPLAY, HOT, LIMIT];
+const MASKED: &[Series] = &[
+    // What is far below 0 would flatten all others; the table has the figure.
+    bar("foreread", BLUE, |s| {
+        Some(s.masked_pct?.clamp(-50.0, 110.0))
+    }),
+    bar("the paper", ORANGE, |s| Some(s.paper?.masked_pct)),
+];
+
+/// Draws everything that was measured into `folder`; the files made.
+pub fn draw(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut made = draw_bars(&results.summaries, folder)?;
+    made.extend(draw_lines(results, folder)?);
+    Ok(made)
+}
+
+/// Two charts for each disk and group: times relative to plain, and masked I/O.
+fn draw_bars(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut disks: Vec<&str> = summaries
+        .iter()
+        .map(|summary| summary.disk.as_str())
+        .collect();
+    disks.sort_unstable();
+    disks.dedup();
+    let groups = [
+        (Group::Main, "", "Run time", TIMES),
+        (Group::Start, "start-", "Run time after a reboot", TIMES),
+        (
+            Group::Api,
+            "api-",
+            "Run time through the library",
+            API_TIMES,
+        ),
+        (
+            Group::Slice,
+            "slice-",
+            "Run time of translated programs",
+            SLICE_TIMES,
+        ),
+        (
+            Group::Signature,
+            "signature-",
+            "Run time of first runs",
+            SIGNATURE_TIMES,
+        ),
+    ];
+    let mut made = Vec::new();
+    for disk in disks {
+        for (group, prefix, title, series) in groups {
+            let rows: Vec<&Summary> = summaries
+                .iter()
+                .filter(|summary| summary.disk == disk && summary.group == group)
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let path = folder.join(format!("times-{prefix}{disk}.svg"));
+            let title = format!("{title} on {disk}, percent of plain");
+            bar_chart(&path, &title, &rows, series)?;
+            made.push(path);
+            // A bar where there is a figure, and the paper's only where one published it.
+            let rows: Vec<&Summary> = rows
+                .into_iter()
+                .filter(|row| row.masked_pct.is_some())
+                .collect();
+            if !rows.is_empty() {
+                let published = rows.iter().any(|row| row.paper.is_some());
+                let series = if published { MASKED } else { &MASKED[..1] };
+                let path = folder.join(format!("masked-{prefix}{disk}.svg"));
+                let title = format!("Masked I/O on {disk}, percent");
+                bar_chart(&path, &title, &rows, series)?;
+                made.push(path);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// A grouped bar chart, one group per row.
+fn bar_chart(path: &Path, title: &str, rows: &[&Summary], series: &[Series]) -> Result<()> {
+    let width = 240 + 120 * (u32::try_from(rows.len())? + 1);
+    let root = sheet(path, width);
+    bars(&root, title, rows, series).map_err(|error| anyhow!("drawing {}: {error}", path.display()))
+}
+
+/// An empty drawing, `width` pixels wide and 420 high.
+fn sheet(path: &Path, width: u32) -> DrawingArea<SVGBackend<'_>, Shift> {
+    static FONT: Once = Once::new();
+    FONT.call_once(|| {
+        // If the font cannot be read, drawing says so.
+        let _ = register_font("sans-serif", FontStyle::Normal, HACK_REGULAR);
+    });
+    SVGBackend::new(path, (width, 420)).into_drawing_area()
+}
+
+fn bars(
+    root: &DrawingArea<SVGBackend, Shift>,
+    title: &str,
+    rows: &[&Summary],
+    series: &[Series],
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    root.fill(&WHITE)?;
+    let heights = || {
+        rows.iter()
+            .flat_map(|row| series.iter().filter_map(|one| (one.height)(row)))
+    };
+    let tallest = heights().fold(100.0, f64::max);
+    let lowest = heights().fold(0.0, f64::min);
+    let groups = rows.len() as f64;
+    let mut chart = ChartBuilder::on(root)
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0.0..groups + LEGEND, lowest * 1.08..tallest * 1.08)?;
+    let name = |x: &f64| {
+        let row = rows
+            .get(x.floor() as usize)
+            .filter(|_| (x.fract() - 0.5).abs() < 0.01);
+        row.map_or(String::new(), |row| row.case.clone())
+    };
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(WHITE)
+        .x_labels(2 * (rows.len() + 1) + 1)
+        .x_label_formatter(&name)
+        .y_label_formatter(&|percent| format!("{percent:.0}"))
+        .y_desc("%")
+        .draw()?;
+    let width = 0.8 / series.len() as f64;
+    for (place, one) in series.iter().enumerate() {
+        let bars = rows.iter().enumerate().filter_map(|(group, row)| {
+            let left = group as f64 + 0.1 + place as f64 * width;
+            let height = (one.height)(row)?;
+            Some(Rectangle::new(
+                [(left, 0.0), (left + width * 0.92, height)],
+                one.colour.filled(),
+            ))
+        });
+        let colour = one.colour;
+        chart
+            .draw_series(bars)?
+            .label(one.name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 10, y + 5)], colour.filled()));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(RGBColor(200, 200, 200))
+        .draw()?;
+    root.present()
+}
 
 /// One line: its name, colour and points.
 struct Line {
@@ -79,8 +281,8 @@ impl Scale {
     }
 }
 
-/// Draws every curve that was measured into `folder`; the files made.
-pub fn draw(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
+/// The curves, and run times against the size of a database.
+fn draw_lines(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut charts: Vec<(String, Chart)> = Vec::new();
     for disk in ["hdd-7200", "network-ssd", "own"] {
         if let Some(chart) = by_size(&results.summaries, disk) {
@@ -171,9 +373,7 @@ fn chart_of(curve: &Measured, y: &str, value: fn(&Point, &Run) -> Option<f64>) -
     let mut lines = vec![
         line("plain", GREY, |point| Some(&point.plain)),
         line("foreread", BLUE, |point| Some(&point.foreread)),
-        line("foreread without AIMD", ORANGE, |point| {
-            point.fixed.as_ref()
-        }),
+        line("foreread without AIMD", BROWN, |point| point.fixed.as_ref()),
     ];
     lines.retain(|line| !line.points.is_empty());
     Chart {
@@ -263,9 +463,33 @@ fn paint(path: &Path, chart: &Chart) -> Result<(), DrawingAreaErrorKind<std::io:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Group;
     use crate::results::Environment;
     use crate::results::tests::measured;
+
+    #[test]
+    fn each_disk_gets_its_charts_with_every_case_named() {
+        let mut own = Summary::of(&measured(&[3.0], &[1.0], &[0.5], &[0.8])).unwrap();
+        own.disk = "own".into();
+        own.case = "sqlite".into();
+        let hdd = Summary::of(&measured(&[30.0], &[3.0], &[0.5], &[2.0])).unwrap();
+        let second = Summary {
+            case: "backward-2".into(),
+            ..hdd.clone()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let made = draw_bars(&[own, hdd, second.clone()], folder.path()).unwrap();
+        assert_eq!(made.len(), 4);
+        let api = Summary {
+            group: Group::Api,
+            ..second
+        };
+        assert_eq!(draw_bars(&[api], folder.path()).unwrap().len(), 2);
+        let svg = std::fs::read_to_string(folder.path().join("times-hdd-7200.svg")).unwrap();
+        for word in ["backward-1", "backward-2", "foreread", "limit"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        assert!(!svg.contains("sqlite"));
+    }
 
     #[test]
     fn decades_are_named_and_a_linear_axis_starts_at_nothing() {
@@ -332,7 +556,7 @@ mod tests {
             skipped: Vec::new(),
         };
         let folder = tempfile::tempdir().unwrap();
-        let made = draw(&results, folder.path()).unwrap();
+        let made = draw_lines(&results, folder.path()).unwrap();
         assert_eq!(made.len(), 4);
         let sql = std::fs::read_to_string(folder.path().join("sql-hdd-7200.svg")).unwrap();
         for word in ["size of the database / memory", "seconds", "limit", "0.25"] {
