@@ -13,6 +13,7 @@ use std::ops::Range;
 use foreread_plan::{FileId, PAGE};
 use rustc_hash::FxHashSet;
 
+use crate::fates::Fates;
 use crate::fetch::State;
 use crate::pages::{Pages, Planned};
 use crate::worker::Difference;
@@ -55,6 +56,21 @@ pub struct Account {
     pub differences: Vec<(FileId, Difference)>,
     /// Devices fetched from, by `st_dev`.
     pub devices: Vec<u64>,
+    /// What became of the pages of the files that the recorded run waited longest for.
+    pub fates: Vec<Fates>,
+}
+
+/// What became so far of what was fetched, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// In memory when the program read them.
+    pub useful: u64,
+    /// Waited for all the same.
+    pub late: u64,
+    /// Not read, if it is known that they will not be.
+    pub wasted: Option<u64>,
+    /// Waited for, and not fetched.
+    pub missed: u64,
 }
 
 /// Where a program has left its plan: at the first read, of the window that was judged, that the plan did not have.
@@ -95,7 +111,7 @@ impl Account {
 /// What was seen of the program so far.
 #[derive(Default)]
 pub(crate) struct Seen {
-    waited: Pages,
+    pub(crate) waited: Pages,
     named: FxHashSet<FileId>,
     reads: u64,
     foreseen: u64,
@@ -181,6 +197,24 @@ impl Seen {
         self.idle >= WINDOW
     }
 
+    /// What became so far of what was fetched.
+    pub(crate) fn so_far(&self, state: &State, planned: &Planned) -> SoFar {
+        let (mut issued, mut read, mut late) = (0, 0, 0);
+        for (file, pages) in &state.issued {
+            issued += pages.end - pages.start;
+            read += state.read.count(*file, pages.clone());
+            late += self.waited.count(*file, pages.clone());
+        }
+        let left = self.waited.common(&planned.left);
+        SoFar {
+            useful: (read - late) * PAGE,
+            late: late * PAGE,
+            // As long as the plan is followed, the rest may still be read.
+            wasted: self.has_left.then_some((issued - read) * PAGE),
+            missed: self.waited.len().saturating_sub(late + left) * PAGE,
+        }
+    }
+
     /// The account of what was fetched.
     pub(crate) fn account(&self, state: &mut State, planned: &Planned) -> Account {
         let mut account = Account {
@@ -191,6 +225,7 @@ impl Seen {
             was_full: state.was_full(),
             differences: std::mem::take(&mut state.differences),
             devices: state.devices.iter().copied().collect(),
+            fates: self.fates(state, planned),
             ..Account::default()
         };
         let (mut issued, mut read, mut late, mut infill, mut doubtful) = (0, 0, 0, 0, 0);

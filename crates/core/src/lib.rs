@@ -20,6 +20,7 @@
 mod account;
 mod backlog;
 pub mod cold;
+mod fates;
 mod fetch;
 mod fill;
 #[cfg(test)]
@@ -36,7 +37,8 @@ use std::ops::Range;
 
 use foreread_plan::{FileId, FileMeta};
 
-pub use account::{Account, Left, Names};
+pub use account::{Account, Left, Names, SoFar};
+pub use fates::{Fate, Fates};
 pub use fill::{Filled, fill};
 pub use session::Session;
 pub use wants::Trace;

@@ -7,8 +7,7 @@ use std::ops::Range;
 use foreread_plan::FileId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Pages in one mask.
-const CHUNK: u64 = 64;
+const CHUNK: u64 = Pages::CHUNK;
 
 /// The pages of a plan.
 #[derive(Debug, Default)]
@@ -19,6 +18,8 @@ pub(crate) struct Planned {
     pub(crate) left: Pages,
     /// Files that it has pages of.
     pub(crate) files: FxHashSet<FileId>,
+    /// How long reads of files waited when recorded, in ns, where they did.
+    pub(crate) waited: FxHashMap<FileId, u64>,
 }
 
 /// Pages of files, by number.
@@ -26,6 +27,19 @@ pub(crate) struct Planned {
 pub(crate) struct Pages(FxHashMap<(FileId, u64), u64>);
 
 impl Pages {
+    /// Pages in one mask.
+    pub(crate) const CHUNK: u64 = 64;
+
+    /// The chunks that the set has pages of, in no order.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (FileId, u64)> {
+        self.0.keys().copied()
+    }
+
+    /// The pages of a chunk, a bit each.
+    pub(crate) fn mask(&self, file: FileId, chunk: u64) -> u64 {
+        self.0.get(&(file, chunk)).copied().unwrap_or(0)
+    }
+
     /// Adds pages; how many of them are new.
     pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) -> u64 {
         let mut added = 0;
@@ -58,17 +72,15 @@ impl Pages {
 
     /// How many of these pages are in the set.
     pub(crate) fn count(&self, file: FileId, pages: Range<u64>) -> u64 {
-        let known = |chunk| self.0.get(&(file, chunk)).copied().unwrap_or(0);
         masks(pages)
-            .map(|(chunk, mask)| u64::from((mask & known(chunk)).count_ones()))
+            .map(|(chunk, mask)| u64::from((mask & self.mask(file, chunk)).count_ones()))
             .sum()
     }
 
     /// How many of these pages are in neither set.
     pub(crate) fn count_outside(&self, other: &Self, file: FileId, pages: Range<u64>) -> u64 {
-        let known = |set: &Self, chunk| set.0.get(&(file, chunk)).copied().unwrap_or(0);
         masks(pages)
-            .map(|(chunk, mask)| mask & !known(self, chunk) & !known(other, chunk))
+            .map(|(chunk, mask)| mask & !self.mask(file, chunk) & !other.mask(file, chunk))
             .map(|outside| u64::from(outside.count_ones()))
             .sum()
     }

@@ -11,7 +11,7 @@ use foreread_plan::FileId;
 use foreread_sys::thread;
 
 use crate::Files;
-use crate::account::{Account, Seen};
+use crate::account::{Account, Seen, SoFar};
 use crate::fetch::{Shared, State};
 use crate::pages::Planned;
 use crate::wants::{JOINED, Trace, Wants};
@@ -106,6 +106,11 @@ impl Session {
     /// Pages of the plan requested so far, or found in memory, and of these, pages that the program has passed.
     pub fn progress(&self) -> (u64, u64) {
         self.shared.lock().progress()
+    }
+
+    /// What became so far of what was fetched. It goes through all that was, so it is for whoever asks now and then.
+    pub fn so_far(&self) -> SoFar {
+        self.seen.so_far(&self.shared.lock(), &lock(&self.planned))
     }
 
     /// Whether the program has waited for anything that the plan does not have.
@@ -223,8 +228,11 @@ mod tests {
         for page in scattered(200) {
             session.read(FileId(0), page..page + 1, page % 10 == 0, 1);
         }
+        let so_far = session.so_far();
         let account = session.finish();
         assert!(account.is_closed(), "{account:?}");
+        assert_eq!((so_far.useful, so_far.late), (account.useful, account.late));
+        assert_eq!((so_far.missed, so_far.wasted), (account.missed, None));
         assert_eq!((account.reads, account.foreseen), (200, 200));
         let gone = |(file, how): &(FileId, Difference)| {
             *file == FileId(1) && matches!(how, Difference::Gone(_))
@@ -298,6 +306,8 @@ mod tests {
             session.read(FileId(9), page..page + 1, true, 1);
         }
         assert!(session.has_left() && session.has_strayed());
+        assert_eq!(session.so_far().missed, WINDOW * PAGE);
+        assert!(session.so_far().wasted.is_some());
         let account = session.finish();
         assert!(account.has_left && account.is_closed(), "{account:?}");
         assert_eq!(account.missed, WINDOW * PAGE);

@@ -118,6 +118,10 @@ impl<'a, T: Trace> Wants<'a, T> {
         let first = out.len();
         let mut planned = planned.lock().unwrap_or_else(PoisonError::into_inner);
         for access in &batch {
+            if access.kind.reads() && access.waited() {
+                let waited = planned.waited.entry(access.file).or_default();
+                *waited = waited.saturating_add(access.took);
+            }
             if access.kind == Kind::Touch {
                 // A mapping has no read-ahead of that kind.
                 self.fetch(access, &mut planned, first, out);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
-use foreread_core::Left;
+use foreread_core::{Left, SoFar};
 use foreread_engine::{Config, Engine, IDLE_READS, Session};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Seen, Sequence, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
@@ -18,6 +18,7 @@ use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
 use super::report::Report;
+use super::told::FileFates;
 use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::chosen;
@@ -47,6 +48,8 @@ pub(super) struct Followed {
     pub(super) unmeasured: Option<String>,
     /// Where the program left the record, if it did and that is known.
     pub(super) left: Option<Left>,
+    /// What became of the files that the recorded run waited longest for.
+    pub(super) fates: Vec<FileFates>,
 }
 
 impl Followed {
@@ -149,6 +152,17 @@ impl Follower {
         (ledger.issued, ledger.useful + ledger.late)
     }
 
+    /// What became so far of what was fetched.
+    pub(super) fn so_far(&self) -> SoFar {
+        let ledger = self.session.ledger();
+        SoFar {
+            useful: ledger.useful,
+            late: ledger.late,
+            wasted: Some(ledger.wasted),
+            missed: ledger.missed,
+        }
+    }
+
     /// Whether what the program waits for may be on its way, or about to be asked for.
     pub(super) fn is_busy(&self) -> bool {
         self.session.is_busy()
@@ -174,6 +188,7 @@ impl Follower {
             trouble: None,
             unmeasured: self.unmeasured.get().cloned(),
             left: None,
+            fates: Vec::new(),
         }
     }
 

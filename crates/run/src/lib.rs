@@ -71,6 +71,7 @@ use watch::Watch;
 
 pub use args::RunArgs;
 pub use cache::parse_cache;
+pub use foreread_core::Fate;
 pub use live::{How, Live};
 pub use making::{Made, Making};
 pub use observer::{Choice, find_preload, preload_variables};
@@ -79,7 +80,7 @@ pub use profile::in_words;
 pub use record::part::Limits;
 pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};
-pub use told::Told;
+pub use told::{FileFates, Told};
 
 /// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
 /// as ever.

@@ -50,7 +50,18 @@ pub struct Live {
     pub reads: u64,
     /// How long, in ns, summed over threads.
     pub waited_ns: u64,
+    /// Of what was fetched, bytes that were in memory when they were read.
+    pub useful_bytes: u64,
+    /// Bytes that were waited for all the same.
+    pub late_bytes: u64,
+    /// Bytes that will not be read, if that is known already.
+    pub wasted_bytes: Option<u64>,
+    /// Bytes that were waited for, and not fetched.
+    pub missed_bytes: u64,
 }
+
+/// The word for what is not known.
+const NOT_KNOWN: u64 = u64::MAX;
 
 impl Live {
     /// As words of shared memory.
@@ -64,6 +75,10 @@ impl Live {
             self.queue,
             self.reads,
             self.waited_ns,
+            self.useful_bytes,
+            self.late_bytes,
+            self.wasted_bytes.unwrap_or(NOT_KNOWN),
+            self.missed_bytes,
         ]
     }
 
@@ -78,6 +93,10 @@ impl Live {
             queue,
             reads,
             waited_ns,
+            useful_bytes,
+            late_bytes,
+            wasted_bytes,
+            missed_bytes,
         ] = words;
         let how = usize::try_from(first & 0xff).ok()?;
         Some(Self {
@@ -90,6 +109,10 @@ impl Live {
             queue,
             reads,
             waited_ns,
+            useful_bytes,
+            late_bytes,
+            wasted_bytes: Some(wasted_bytes).filter(|bytes| *bytes != NOT_KNOWN),
+            missed_bytes,
         })
     }
 }
@@ -112,6 +135,10 @@ mod tests {
                     queue: 5,
                     reads: 6,
                     waited_ns: 7,
+                    useful_bytes: 8,
+                    late_bytes: 9,
+                    wasted_bytes: is_observed.then_some(10),
+                    missed_bytes: 11,
                 };
                 assert_eq!(Live::read(live.words()), Some(live));
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foreread_backend::{Change, Collective, PageCache, Part};
 use foreread_core::cold::Look;
-use foreread_core::{Account, Cache, Difference, Files, Session};
+use foreread_core::{Account, Cache, Difference, Files, Session, SoFar};
 use foreread_engine::{Ledger, Names};
 use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{
@@ -23,12 +23,14 @@ use foreread_store::Found;
 use foreread_sys::device::Device;
 use foreread_sys::mounts::Mount;
 use foreread_sys::{memory, processor};
+use foreread_words::shown;
 use rustc_hash::FxHashSet;
 
 use super::files::{Recorded, Trouble};
 use super::follow::Followed;
 use super::recording::{Recording, advice};
 use super::report::{Phase, Report, Strand};
+use super::told::FileFates;
 use super::user_space::UserSpace;
 use super::watch::Sink;
 
@@ -208,6 +210,7 @@ impl LeftAlone {
             trouble: self.plan.trouble.get().cloned(),
             unmeasured: None,
             left: None,
+            fates: Vec::new(),
         }
     }
 }
@@ -239,6 +242,11 @@ impl Served {
     pub(super) fn progress(&self) -> (u64, u64) {
         let (taken, passed) = self.session.progress();
         (taken * PAGE, passed * PAGE)
+    }
+
+    /// What became so far of what was fetched.
+    pub(super) fn so_far(&self) -> SoFar {
+        self.session.so_far()
     }
 
     /// Whether the record has the file.
@@ -281,8 +289,18 @@ impl Served {
         let overtaken = differ.map(|(file, _)| file).chain(&self.overtaken);
         let overtaken = overtaken.filter_map(|file| self.recorded.get(*file));
         let overtaken = overtaken.map(|meta| meta.path.clone()).collect();
+        let fates = std::mem::take(&mut account.fates).into_iter();
+        let fates = fates.filter_map(|of| {
+            let path = &self.recorded.get(of.file)?.path;
+            Some(FileFates {
+                path: shown(&path.to_string_lossy()).into_owned(),
+                bytes: of.bytes,
+                runs: of.runs,
+            })
+        });
         Followed {
             left: account.left,
+            fates: fates.collect(),
             overtaken,
             report: Some(report(account, phase)),
             files: self.recorded,

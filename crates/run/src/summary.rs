@@ -34,6 +34,7 @@ use super::record::Recorder;
 use super::record::part::LeftOut;
 use super::report::{Phase, Report, Strand};
 use super::served::REPLAY;
+use super::told::FileFates;
 use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub use why::Why;
@@ -115,6 +116,8 @@ pub(super) struct Account {
     accesses_recorded: u64,
     /// What was left out of the record, for its limits.
     pub(super) left_out: Option<LeftOut>,
+    /// What became of the files that the recorded run waited longest for.
+    pub(super) fates: Vec<FileFates>,
 }
 
 impl Account {
@@ -154,6 +157,7 @@ impl Account {
             cache: None,
             accesses_recorded: 0,
             left_out: None,
+            fates: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
+use foreread_core::SoFar;
 use foreread_observe::{Budget, Progress, Wanted};
 use foreread_plan::format::redefine;
 use foreread_plan::{FileId, FileMeta, Identity, PAGE, Rank, Sequence, ThreadId, ThreadMeta};
@@ -77,6 +78,16 @@ impl Sinks {
             (None, None) if is_observed => How::Observed,
             (None, None) => How::Alone,
         };
+        let so_far = [served.map(Served::so_far), follower.map(Follower::so_far)];
+        let so_far = so_far.into_iter().flatten();
+        let so_far = so_far.reduce(|one, other| SoFar {
+            useful: one.useful + other.useful,
+            late: one.late + other.late,
+            wasted: one.wasted.and_then(|wasted| Some(wasted + other.wasted?)),
+            // Both were shown these reads.
+            missed: one.missed,
+        });
+        let so_far = so_far.unwrap_or_default();
         Live {
             how,
             is_observed,
@@ -87,6 +98,10 @@ impl Sinks {
             queue: sample.queue,
             reads,
             waited_ns,
+            useful_bytes: so_far.useful,
+            late_bytes: so_far.late,
+            wasted_bytes: so_far.wasted,
+            missed_bytes: so_far.missed,
         }
     }
 
@@ -488,7 +503,9 @@ impl Supervisor {
                 trouble,
                 unmeasured,
                 left,
+                fates,
             } = followed;
+            account.fates = fates;
             account.left = left.and_then(|left| {
                 let meta = self.watch.files().known(left.file)?;
                 let path = shown(&meta.path.to_string_lossy()).into_owned();

@@ -46,7 +46,7 @@ pub fn address(value: &[u8]) -> Option<Address<'_>> {
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 
 /// The layout's version; a library that knows another one stays passive.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// How many rings there are, that is, threads that can report at once. Together with
 /// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
@@ -230,7 +230,7 @@ pub struct Header {
 }
 
 /// Words of an answer.
-pub const BOARD_WORDS: usize = 8;
+pub const BOARD_WORDS: usize = 12;
 
 /// How a run goes, once somebody has asked.
 #[repr(C)]

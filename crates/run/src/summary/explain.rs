@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use foreread_plan::Rank;
-use foreread_words::units::{WIDTH, bytes, duration, folded};
+use foreread_words::units::{WIDTH, bytes, duration, wrapped};
 use foreread_words::{counted, shown};
 
 use super::Account;
@@ -21,10 +21,10 @@ impl Account {
     pub(super) fn full(&self) -> String {
         // What goes on is set in by as much as a row.
         let line = self.line();
-        let mut lines = folded(&line, WIDTH - 2).into_iter();
+        let mut lines = wrapped(&line, WIDTH - 2).into_iter();
         let mut text = lines.next().unwrap_or_default().into_owned();
         let rest = lines.collect::<Vec<_>>().join(" ");
-        for line in folded(&rest, WIDTH - 12)
+        for line in wrapped(&rest, WIDTH - 12)
             .iter()
             .filter(|line| !line.is_empty())
         {
@@ -33,7 +33,7 @@ impl Account {
         let mut row = |name: &str, value: &dyn Display| {
             let value = value.to_string();
             let mut name = name;
-            for line in folded(&shown(&value), WIDTH - COLUMN) {
+            for line in wrapped(&shown(&value), WIDTH - COLUMN) {
                 let _ = write!(text, "\nforeread:   {name:<12} {line}");
                 name = "";
             }

@@ -55,6 +55,7 @@ impl Account {
             files: self.files.clone(),
             rank: self.rank,
             went,
+            fates: self.fates.clone(),
         }
     }
 }

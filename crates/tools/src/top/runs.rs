@@ -47,7 +47,7 @@ fn live<S: Serializer>(live: &Option<Live>, out: S) -> Result<S::Ok, S::Error> {
     let Some(live) = live else {
         return out.serialize_none();
     };
-    let mut fields = out.serialize_struct("Live", 9)?;
+    let mut fields = out.serialize_struct("Live", 13)?;
     fields.serialize_field("how", how(live))?;
     fields.serialize_field("is_observed", &live.is_observed)?;
     fields.serialize_field("at_ns", &live.at_ns)?;
@@ -57,6 +57,10 @@ fn live<S: Serializer>(live: &Option<Live>, out: S) -> Result<S::Ok, S::Error> {
     fields.serialize_field("queue", &live.queue)?;
     fields.serialize_field("reads", &live.reads)?;
     fields.serialize_field("waited_ns", &live.waited_ns)?;
+    fields.serialize_field("useful_bytes", &live.useful_bytes)?;
+    fields.serialize_field("late_bytes", &live.late_bytes)?;
+    fields.serialize_field("wasted_bytes", &live.wasted_bytes)?;
+    fields.serialize_field("missed_bytes", &live.missed_bytes)?;
     fields.end()
 }
 

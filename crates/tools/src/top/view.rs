@@ -18,16 +18,20 @@ use super::runs::{Run, how};
 use crate::daemon::status::{self, COLUMN, HEADS, WIDTHS, facts, row};
 
 /// The columns of runs before the command: name and width, each with a blank before the next. Those that come last are left out first.
-const COLUMNS: [(&str, usize); 9] = [
-    ("PID", 8),
-    ("TIME", 9),
+const COLUMNS: [(&str, usize); 13] = [
+    ("PID", 7),
+    ("TIME", 11),
     ("BY", 8),
-    ("FETCHED", 9),
-    ("AHEAD", 9),
-    ("READ", 9),
-    ("WAITED", 9),
-    ("DEVICE/s", 9),
+    ("AHEAD", 8),
+    ("USEFUL", 8),
+    ("LATE", 8),
+    ("WASTED", 8),
+    ("MISSED", 8),
+    ("WAITED", 11),
+    ("DEVICE/s", 8),
     ("QUEUE", 5),
+    ("FETCHED", 8),
+    ("READ", 8),
 ];
 /// Columns for the command, at least, while any other but the first is shown.
 const COMMAND: usize = 14;
@@ -134,12 +138,16 @@ impl View {
             run.pid.to_string(),
             age,
             how(live).to_owned(),
-            bytes(live.ahead_bytes),
             bytes(live.ahead_bytes.saturating_sub(live.passed_bytes)),
-            bytes(live.passed_bytes),
+            bytes(live.useful_bytes),
+            bytes(live.late_bytes),
+            live.wasted_bytes.map_or_else(none, bytes),
+            bytes(live.missed_bytes),
             duration(live.waited_ns),
             rate.unwrap_or_else(none),
             live.queue.to_string(),
+            bytes(live.ahead_bytes),
+            bytes(live.passed_bytes),
         ]
     }
 
@@ -325,6 +333,10 @@ mod tests {
                 queue: 7,
                 reads: 10,
                 waited_ns: 1_200_000,
+                useful_bytes: 768 << 10,
+                late_bytes: 256 << 10,
+                wasted_bytes: None,
+                missed_bytes: 4096,
             }),
         }
     }
@@ -415,14 +427,18 @@ mod tests {
         let text = view.text(None, SystemTime::now());
         println!("{text}");
         let command = "python3 train.py --epochs 100 ?[2J\n";
-        let cells = "12.0 s   record  8.00 MiB  7.00 MiB  1.00 MiB   1.20 ms  2.00 MiB     7";
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = text.lines().map(words).collect();
+        assert_eq!(
+            lines[1],
+            words(&format!(
+                "4194303 12.0 s record 7.00 MiB 768 KiB 256 KiB - 4.00 KiB 1.20 ms 2.00 MiB 7 8.00 MiB 1.00 MiB {command}"
+            ))
+        );
         assert!(
-            text.contains(&format!("4194303    {cells} {command}")),
+            lines[2].starts_with("9 12.0 s - - - - - - - - - - - python3"),
             "{text}"
         );
-        assert!(text.contains(&format!(
-            "      -         -         -         -         -     - {command}"
-        )));
         for width in [1, 8, 20, 40, 80, 200] {
             for line in view.runs(Some(width)) {
                 assert!(line.chars().count() <= width, "{width}: {line}");
@@ -434,7 +450,8 @@ mod tests {
         assert!(narrow.contains("python3 train.py"), "{narrow}");
         let wide = shown(&view, 80, 24);
         assert!(
-            wide.contains("AHEAD") && wide.contains("none is running"),
+            wide.contains("AHEAD   USEFUL     LATE   WASTED COMMAND")
+                && wide.contains("none is running"),
             "{wide}"
         );
         let none = View::default().text(Some(20), SystemTime::now());

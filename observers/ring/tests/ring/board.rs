@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use foreread_ring::{Visit, address};
+use foreread_ring::{BOARD_WORDS, Visit, address};
 
 use super::ring;
 
@@ -22,16 +22,16 @@ fn who_asks_is_answered_and_nothing_is_written_for_nobody() {
     visit.ask();
     assert!(board.is_asked());
     for number in 1..4 {
-        board.answer([number; 8]);
+        board.answer([number; BOARD_WORDS]);
         assert!(!board.is_asked());
-        assert_eq!(visit.answer(), Some([number; 8]));
+        assert_eq!(visit.answer(), Some([number; BOARD_WORDS]));
         visit.ask();
     }
     // As long as somebody may look, the area can be found, whoever has let go of the ring.
     drop(ring);
     assert!(Path::new(OsStr::from_bytes(path)).exists());
-    board.answer([9; 8]);
-    assert_eq!(visit.answer(), Some([9; 8]));
+    board.answer([9; BOARD_WORDS]);
+    assert_eq!(visit.answer(), Some([9; BOARD_WORDS]));
 }
 
 #[test]

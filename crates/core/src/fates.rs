@@ -1,0 +1,253 @@
+//! What became of the pages of single files, page by page, for whoever shows it.
+//!
+//! Of a plan, the files that the recorded run waited longest for are told of. Their pages are a list of runs: from a page on, up to the next
+//! run's, all pages that the program read or that were fetched have one fate. Where there would be more than [`RUNS`] runs, neighbours are
+//! taken together, by the fate that most of them have.
+//!
+//! Invariant: at most [`FILES`] files and about [`RUNS`] runs of each, however large they are.
+//!
+//! Data flow: pages issued, read and waited for → [`Fates`], once, at the end; pure.
+
+use std::collections::BTreeMap;
+
+use foreread_plan::{FileId, PAGE};
+use serde::{Deserialize, Serialize};
+
+use crate::account::Seen;
+use crate::fetch::State;
+use crate::pages::{Pages, Planned};
+
+/// Files, at most: a few more than a report shows, which leaves out some.
+const FILES: usize = 12;
+/// Runs of a file, at most, or twice as many: more cannot be told apart in a picture.
+const RUNS: usize = 512;
+
+/// What became of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// In memory before anything was fetched, and read.
+    InMemory,
+    /// Left to the kernel's own read-ahead.
+    Kernel,
+    /// Fetched, and in memory when it was read.
+    Useful,
+    /// Fetched, and waited for all the same.
+    Late,
+    /// Fetched, and not read.
+    Wasted,
+    /// Waited for, and not fetched.
+    Missed,
+    /// Fetched, and nobody knows whether it was read.
+    Unknown,
+}
+
+impl Fate {
+    /// All fates, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::InMemory,
+        Self::Kernel,
+        Self::Useful,
+        Self::Late,
+        Self::Wasted,
+        Self::Missed,
+        Self::Unknown,
+    ];
+}
+
+/// What became of the pages of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fates {
+    /// The file.
+    pub file: FileId,
+    /// Bytes of each fate, in the order of [`Fate::ALL`].
+    pub bytes: [u64; Fate::ALL.len()],
+    /// Runs of pages: the first page, and the fate.
+    pub runs: Vec<(u64, Fate)>,
+}
+
+impl Seen {
+    /// What became of the pages of the files that the recorded run waited longest for.
+    pub(crate) fn fates(&self, state: &State, planned: &Planned) -> Vec<Fates> {
+        let mut files: Vec<(u64, FileId)> = planned
+            .waited
+            .iter()
+            .map(|(file, waited)| (*waited, *file))
+            .collect();
+        files.sort_unstable_by_key(|(waited, file)| (std::cmp::Reverse(*waited), *file));
+        files.truncate(FILES);
+        let mut chunks: BTreeMap<FileId, BTreeMap<u64, Masks>> = BTreeMap::new();
+        for (_, file) in files {
+            chunks.insert(file, BTreeMap::new());
+        }
+        let mut issued = Pages::default();
+        for (file, pages) in &state.issued {
+            if chunks.contains_key(file) {
+                issued.add(*file, pages.clone());
+            }
+        }
+        for set in [&issued, &state.read] {
+            for (file, chunk) in set.chunks() {
+                if let Some(of) = chunks.get_mut(&file) {
+                    of.entry(chunk).or_insert_with(|| Masks {
+                        issued: issued.mask(file, chunk),
+                        read: state.read.mask(file, chunk),
+                        waited: self.waited.mask(file, chunk),
+                        planned: planned.all.mask(file, chunk),
+                        left: planned.left.mask(file, chunk),
+                        is_doubtful: self.is_unobserved || self.doubted.contains(&file),
+                    });
+                }
+            }
+        }
+        let fates = chunks.into_iter().filter(|(_, of)| !of.is_empty());
+        fates.map(|(file, of)| Fates::of(file, &of)).collect()
+    }
+}
+
+/// The pages of one chunk, a bit each.
+struct Masks {
+    issued: u64,
+    read: u64,
+    waited: u64,
+    planned: u64,
+    left: u64,
+    is_doubtful: bool,
+}
+
+impl Masks {
+    /// Which pages have which fate; those between wanted ones, which nobody read, have none.
+    fn of(&self, fate: Fate) -> u64 {
+        let unread = self.issued & !self.read & self.planned;
+        match fate {
+            Fate::InMemory => self.read & !self.issued & !self.waited,
+            Fate::Kernel => self.waited & !self.issued & self.left,
+            Fate::Useful => self.issued & self.read & !self.waited,
+            Fate::Late => self.issued & self.waited,
+            Fate::Wasted if self.is_doubtful => 0,
+            Fate::Wasted => unread,
+            Fate::Missed => self.waited & !self.issued & !self.left,
+            Fate::Unknown if self.is_doubtful => unread,
+            Fate::Unknown => 0,
+        }
+    }
+}
+
+impl Fates {
+    fn of(file: FileId, chunks: &BTreeMap<u64, Masks>) -> Self {
+        let mut fates = Self {
+            file,
+            bytes: Fate::ALL.map(|fate| {
+                let pages = chunks.values().map(|masks| masks.of(fate).count_ones());
+                pages.map(u64::from).sum::<u64>() * PAGE
+            }),
+            runs: Vec::new(),
+        };
+        let mut block = 1;
+        while !fates.divide(chunks, block) {
+            let first = chunks.keys().next().copied().unwrap_or(0);
+            let last = chunks.keys().next_back().copied().unwrap_or(0);
+            block = ((last - first + 1) * Pages::CHUNK).div_ceil(RUNS as u64);
+        }
+        fates
+    }
+
+    /// Divides the pages into runs, so many neighbours having one fate; false if that makes too many.
+    fn divide(&mut self, chunks: &BTreeMap<u64, Masks>, block: u64) -> bool {
+        self.runs.clear();
+        let mut now = None;
+        let mut counts = [0u64; Fate::ALL.len()];
+        for (chunk, masks) in chunks {
+            let of = Fate::ALL.map(|fate| masks.of(fate));
+            let mut any = of.iter().fold(0, |all, one| all | one);
+            while any != 0 {
+                let bit = any.trailing_zeros();
+                any &= any - 1;
+                let here = (chunk * Pages::CHUNK + u64::from(bit)) / block;
+                if now != Some(here) {
+                    self.end(now, block, &mut counts);
+                    now = Some(here);
+                }
+                if let Some(fate) = of.iter().position(|mask| mask >> bit & 1 == 1) {
+                    counts[fate] += 1;
+                }
+            }
+            if block == 1 && self.runs.len() > RUNS {
+                return false;
+            }
+        }
+        self.end(now, block, &mut counts);
+        true
+    }
+
+    /// A block has ended.
+    fn end(&mut self, block: Option<u64>, pages: u64, counts: &mut [u64; Fate::ALL.len()]) {
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let fate = counts.iter().position(|count| *count == most);
+        if let (Some(block), Some(fate)) = (block, fate.map(|place| Fate::ALL[place]))
+            && self.runs.last().is_none_or(|(_, last)| *last != fate)
+        {
+            self.runs.push((block * pages, fate));
+        }
+        *counts = Default::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masks(issued: u64, read: u64, waited: u64) -> Masks {
+        Masks {
+            issued,
+            read,
+            waited,
+            planned: u64::MAX,
+            left: 0,
+            is_doubtful: false,
+        }
+    }
+
+    #[test]
+    fn each_page_has_one_fate_and_runs_of_them_are_one() {
+        let mut first = masks(0b0011_1111, 0b1101_0111, 0b1000_0100);
+        first.planned = 0b1101_1111;
+        let chunks = BTreeMap::from([(2, first), (9, masks(0b11, 0b11, 0))]);
+        let fates = Fates::of(FileId(7), &chunks);
+        let runs = [
+            (128, Fate::Useful),
+            (130, Fate::Late),
+            (131, Fate::Wasted),
+            (132, Fate::Useful),
+            (134, Fate::InMemory),
+            (135, Fate::Missed),
+            (576, Fate::Useful),
+        ];
+        assert_eq!(fates.runs, runs);
+        assert_eq!(fates.bytes.map(|all| all / PAGE), [1, 0, 5, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_left_to_the_kernel_is_not_missed_and_what_nobody_saw_is_not_wasted() {
+        let mut one = masks(0b1, 0b10, 0b10);
+        (one.left, one.is_doubtful) = (0b10, true);
+        let fates = Fates::of(FileId(0), &BTreeMap::from([(0, one)]));
+        assert_eq!(fates.runs, [(0, Fate::Unknown), (1, Fate::Kernel)]);
+    }
+
+    #[test]
+    fn however_scattered_the_fates_are_there_are_not_many_runs() {
+        // Of each three pages one is late.
+        let late = 0x9249_2492_4924_9249;
+        let chunks = (0..1000).map(|chunk| (chunk * 1000, masks(u64::MAX, u64::MAX, late)));
+        let fates = Fates::of(FileId(0), &chunks.collect());
+        assert_eq!(fates.runs, [(0, Fate::Useful)]);
+        let halves = (0..4000).map(|chunk| {
+            let waited = if chunk % 2 == 0 { u64::MAX } else { 0 };
+            (chunk, masks(u64::MAX, u64::MAX, waited))
+        });
+        let fates = Fates::of(FileId(0), &halves.collect());
+        assert!(fates.runs.len() <= 2 * RUNS, "{}", fates.runs.len());
+        assert_eq!(fates.bytes.iter().sum::<u64>(), 4000 * 64 * PAGE);
+    }
+}
