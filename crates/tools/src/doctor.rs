@@ -18,12 +18,12 @@ use foreread_sys::device::Device;
 use foreread_sys::features::{Feature, Features, State};
 use foreread_sys::memory;
 use foreread_sys::mounts::Mount;
-use foreread_words::units::{WIDTH, bytes, duration, folded, wrapped};
+use foreread_words::units::{WIDTH, bytes, duration, wrapped};
 use foreread_words::{plain, shown};
 use serde::Serialize;
 
 use crate::args;
-use crate::output::output;
+use crate::output::{columns, narrow, output};
 
 /// Longer than any pause in which a thread keeps its processor.
 const WAIT: Duration = Duration::from_millis(2);
@@ -283,6 +283,13 @@ fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String)
 }
 
 fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
+    let width = columns();
+    // Beside the names where there is room for a few words.
+    let indent = if width < WIDTH {
+        PROFILE_COLUMN
+    } else {
+        COLUMN
+    };
     for check in &diagnosis.checks {
         let mark = if check.available { "yes" } else { "NO " };
         let cost = check.cost.map(|cost| format!("without it {cost}"));
@@ -290,12 +297,17 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
         let lines = said
             .iter()
             .flatten()
-            .flat_map(|text| wrapped(text, WIDTH - COLUMN));
-        for (number, line) in lines.enumerate() {
-            match number {
-                0 => writeln!(out, "{mark}  {:<16} {line}", check.name)?,
-                _ => writeln!(out, "{:COLUMN$}{line}", "")?,
-            }
+            .flat_map(|text| wrapped(text, width - indent));
+        let name = format!("{mark}  {}", check.name);
+        let mut beside = if indent < COLUMN {
+            writeln!(out, "{name}")?;
+            ""
+        } else {
+            &name
+        };
+        for line in lines {
+            writeln!(out, "{beside:<indent$}{line}")?;
+            beside = "";
         }
     }
     if let Some(available) = diagnosis.memory_available {
@@ -303,9 +315,19 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
             || "no control group limits it".to_owned(),
             |room| format!("{} left under the control group's limit", bytes(room)),
         );
-        writeln!(out, "\nmemory  {} available; {limit}", bytes(available))?;
+        let said = format!("memory  {} available; {limit}", bytes(available));
+        writeln!(out)?;
+        for line in wrapped(&said, width) {
+            writeln!(out, "{line}")?;
+        }
     }
     if !diagnosis.devices.is_empty() {
+        if let Some(said) = narrow() {
+            writeln!(out)?;
+            for line in wrapped(&said, width) {
+                writeln!(out, "{line}")?;
+            }
+        }
         writeln!(
             out,
             "\n{:<10} {:<8} {:<10} {:>10} {:>10} {:>6}  MOUNTED AT",
@@ -331,11 +353,11 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
             disk.queue_depth,
         )?;
         if !fits {
-            for line in folded(&mounted_at, WIDTH - PROFILE_COLUMN) {
+            for line in wrapped(&mounted_at, width - PROFILE_COLUMN) {
                 writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
             }
         }
-        for line in wrapped(&disk.in_force, WIDTH - PROFILE_COLUMN) {
+        for line in wrapped(&disk.in_force, width - PROFILE_COLUMN) {
             writeln!(out, "{:PROFILE_COLUMN$}{line}", "")?;
         }
     }
@@ -347,13 +369,13 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
         let hint = "`foreread calibrate DIR` measures the device DIR is on: how many reads at once, \
                     which gaps and which order pay there, and how far to be ahead.";
         writeln!(out)?;
-        for line in wrapped(hint, WIDTH) {
+        for line in wrapped(hint, width) {
             writeln!(out, "{line}")?;
         }
     }
     if let Some(problem) = &diagnosis.profiles_problem {
         writeln!(out)?;
-        for line in wrapped(&shown(problem), WIDTH) {
+        for line in wrapped(&shown(problem), width) {
             writeln!(out, "{line}")?;
         }
     }
@@ -362,6 +384,9 @@ fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
     } else {
         "foreread cannot help here; programs run as they would without it."
     };
-    writeln!(out, "\n{verdict}")?;
+    writeln!(out)?;
+    for line in wrapped(verdict, width) {
+        writeln!(out, "{line}")?;
+    }
     Ok(())
 }

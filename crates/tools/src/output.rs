@@ -14,6 +14,9 @@ use rustix::termios::tcgetwinsize;
 /// Exit status of a command that could not do its work.
 pub(crate) const FAILED: u8 = 1;
 
+/// The narrowest that lines are broken to.
+const NARROW: usize = 20;
+
 /// Standard output.
 pub(crate) struct Output(StdoutLock<'static>);
 
@@ -29,12 +32,26 @@ pub(crate) fn width() -> Option<usize> {
     Some(if columns == 0 { WIDTH } else { columns })
 }
 
-/// Text cut to so many columns where standard output is a terminal, and whole where a program reads it.
+/// Columns to keep to, [`WIDTH`] at most: longer lines are hard to read.
+pub(crate) fn columns() -> usize {
+    width().map_or(WIDTH, |columns| columns.clamp(NARROW, WIDTH))
+}
+
+/// Text cut to so many columns where standard output is a terminal, and whole where a program reads it or the terminal breaks the lines of
+/// tables anyway.
 pub(crate) fn fitted(text: &str, columns: usize, keep_end: bool) -> String {
     match width() {
-        Some(_) => cut(text, columns, keep_end),
-        None => text.to_owned(),
+        Some(WIDTH..) => cut(text, columns, keep_end),
+        _ => text.to_owned(),
     }
+}
+
+/// A sentence to be printed above tables that take [`WIDTH`] columns, where the terminal has fewer.
+pub(crate) fn narrow() -> Option<String> {
+    let width = width().filter(|width| *width < WIDTH)?;
+    Some(format!(
+        "The tables below take {WIDTH} columns, and this terminal has {width}: it breaks their lines."
+    ))
 }
 
 impl Write for Output {

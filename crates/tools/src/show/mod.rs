@@ -9,7 +9,6 @@ mod ranks;
 mod sentence;
 mod signatures;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,14 +17,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Result;
 use foreread_plan::format::{Ending, Reader};
 use foreread_plan::{Access, FileId, FileMeta, Kind, Meta, Rank, Summary, ThreadId};
-use foreread_words::units::{WIDTH, ago, bytes, duration, folded, wrapped};
+use foreread_words::units::{WIDTH, ago, bytes, duration, wrapped};
 use foreread_words::{counted, plain, shown};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::analyze::Row;
 use crate::list::short_command_line;
-use crate::output::{fitted, output};
+use crate::output::{columns, fitted, narrow, output};
 use crate::{args, chosen};
 use pattern::Pattern;
 use picture::{COLUMNS, Picture};
@@ -68,6 +67,9 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     let pictures = pictures(&mut reader, &files, &progress);
     progress.finish_and_clear();
     print_head(&mut out, &reader, &files, damage.as_deref())?;
+    for line in narrow().iter().flat_map(|said| wrapped(said, columns())) {
+        writeln!(out, "{line}")?;
+    }
     print_files(&mut out, &reader, &files, args.all)?;
     signatures::print(&mut out, &found, args.all)?;
     if let Some(together) = &together {
@@ -237,43 +239,33 @@ fn print_head(
         digest.is_only_named(meta)
     });
     let named = named.count() as u64;
-    let command = short_command_line(identity);
-    print_row(out, "command", wrapped(&command, WIDTH - COLUMN))?;
-    writeln!(out, "program   {}", shown(&identity.exe))?;
-    writeln!(out, "folder    {}", shown(&identity.cwd))?;
+    let mut row = |label: &str, said: &str| print_row(out, label, said);
+    row("command", &short_command_line(identity))?;
+    row("program", &shown(&identity.exe))?;
+    row("folder", &shown(&identity.cwd))?;
     if let Some(Rank { rank, of }) = identity.rank {
-        writeln!(out, "rank      {rank} of {of}")?;
+        row("rank", &format!("{rank} of {of}"))?;
     }
-    writeln!(
-        out,
-        "recorded  {} by {}",
-        ago(recorded, std::time::SystemTime::now()),
-        shown(writer)
-    )?;
-    writeln!(
-        out,
-        "record    {}\nsize      {}{}",
-        shown(&reader.path().to_string_lossy()),
-        bytes(reader.size_bytes()),
-        match reads {
-            0 => String::new(),
-            _ => format!(
-                ", {:.1} bytes a read",
-                reader.size_bytes() as f64 / reads as f64
-            ),
-        }
-    )?;
-    writeln!(
-        out,
-        "read      {} in {} of {} by {} of {}",
+    let when = ago(recorded, std::time::SystemTime::now());
+    row("recorded", &format!("{when} by {}", shown(writer)))?;
+    row("record", &shown(&reader.path().to_string_lossy()))?;
+    let size = reader.size_bytes();
+    let each = match reads {
+        0 => String::new(),
+        _ => format!(", {:.1} bytes a read", size as f64 / reads as f64),
+    };
+    row("size", &format!("{}{each}", bytes(size)))?;
+    let read = format!(
+        "{} in {} of {} by {} of {}",
         bytes(read),
         counted(reads, "read", "reads"),
         counted(files.len() as u64 - named, "file", "files"),
         counted(reader.threads().len() as u64, "thread", "threads"),
         counted(processes(reader).len() as u64, "process", "processes")
-    )?;
+    );
+    row("read", &read)?;
     if let Some(names) = names(files.iter().map(|(_, digest)| digest)) {
-        writeln!(out, "names     {names}")?;
+        row("names", &names)?;
     }
     if let Some(summary) = reader.summary() {
         print_summary(out, summary)?;
@@ -281,22 +273,23 @@ fn print_head(
     match (reader.ending(), damage) {
         (_, Some(damage)) => {
             let text = format!("{damage}; this is what comes before");
-            print_row(out, "damaged", folded(&text, WIDTH - COLUMN))?;
+            print_row(out, "damaged", &text)?;
         }
         (Ending::Damaged { at, why }, None) => {
-            let text = format!("at byte {at}: {why}");
-            print_row(out, "damaged", folded(&text, WIDTH - COLUMN))?;
+            print_row(out, "damaged", &format!("at byte {at}: {why}"))?;
         }
         (Ending::Truncated { at }, None) => {
-            writeln!(out, "cut short after byte {at}; this is what comes before")?;
+            let text = format!("after byte {at}; this is what comes before");
+            print_row(out, "cut short", &text)?;
         }
         (Ending::Complete, None) => {}
     }
     Ok(())
 }
 
-fn print_row(out: &mut impl Write, mut label: &str, lines: Vec<Cow<'_, str>>) -> Result<()> {
-    for line in lines {
+/// A row of the head. A path that is longer than a line is not broken.
+fn print_row(out: &mut impl Write, mut label: &str, said: &str) -> Result<()> {
+    for line in wrapped(said, columns() - COLUMN) {
         writeln!(out, "{label:<COLUMN$}{line}")?;
         label = "";
     }
@@ -305,37 +298,33 @@ fn print_row(out: &mut impl Write, mut label: &str, lines: Vec<Cow<'_, str>>) ->
 
 fn print_summary(out: &mut impl Write, summary: &Summary) -> Result<()> {
     if let Some(list) = &summary.imported {
-        writeln!(
-            out,
-            "made of   {list}, not recorded: its times are not a run's"
-        )?;
-        return Ok(());
+        let said = format!("{list}, not recorded: its times are not a run's");
+        return print_row(out, "made of", &said);
     }
     if summary.partial {
-        writeln!(out, "part      cut to a limit: what waited longest")?;
+        print_row(out, "part", "cut to a limit: what waited longest")?;
     }
-    write!(
-        out,
-        "run       {}, of which {} in reads",
+    let mut run = format!(
+        "{}, of which {} in reads",
         duration(summary.wall_ns),
         duration(summary.read_ns)
-    )?;
+    );
     if let Some(device) = summary.device_bytes {
-        write!(out, "; {} from the device", bytes(device))?;
+        run += &format!("; {} from the device", bytes(device));
     }
     if let Some(status) = summary.exit_status.filter(|status| *status != 0) {
-        write!(out, "; exit status {status}")?;
+        run += &format!("; exit status {status}");
     }
     if summary.helped {
-        write!(out, "; foreread fetched ahead of it")?;
+        run += "; foreread fetched ahead of it";
     }
-    writeln!(out)?;
+    print_row(out, "run", &run)?;
     if let Some(cold) = summary.cold_wall_ns {
-        writeln!(out, "cold run  {}", duration(cold))?;
+        print_row(out, "cold run", &duration(cold))?;
     }
     if summary.lost > 0 {
         let lost = counted(summary.lost, "access", "accesses");
-        writeln!(out, "lost      {lost} not recorded")?;
+        print_row(out, "lost", &format!("{lost} not recorded"))?;
     }
     Ok(())
 }
