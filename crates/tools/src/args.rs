@@ -171,12 +171,15 @@ pub(crate) struct Report {
     /// Report the last run, of whichever command
     #[arg(long, conflicts_with_all = ["record", "command"])]
     pub(crate) last: bool,
-    /// Write to FILE; - is standard output [default: PROGRAM-report.html; standard output for --svg, --csv and --json]
+    /// Write to FILE; - is standard output [default: PROGRAM-report.html; standard output for --svg, --png, --csv and --json]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Draw one part as SVG
-    #[arg(long, value_name = "PART", conflicts_with_all = ["csv", "json"])]
+    #[arg(long, value_name = "PART", conflicts_with_all = ["png", "csv", "json"])]
     pub(crate) svg: Option<Part>,
+    /// Draw one part as PNG
+    #[arg(long, value_name = "PART", conflicts_with_all = ["csv", "json"])]
+    pub(crate) png: Option<Part>,
     /// Print the numbers of one part as CSV
     #[arg(long, value_name = "PART", conflicts_with = "json")]
     pub(crate) csv: Option<Part>,
@@ -201,8 +204,10 @@ pub(crate) enum Part {
     Device,
     /// Files with most waiting
     Files,
-    /// Processes, and when they waited
+    /// Processes, and when they waited and read
     Processes,
+    /// Ranks of a parallel program, when they waited, and what was fetched for them
+    Ranks,
 }
 
 /// Show the I/O signatures in a trace of another tool

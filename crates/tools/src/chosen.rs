@@ -2,14 +2,15 @@
 //!
 //! Data flow: the start of an id, a program's name, a path, a command, or nothing → the record's [`Reader`] and the run's [`Told`].
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use foreread_plan::Identity;
 use foreread_plan::format::Reader;
+use foreread_plan::{Identity, Rank};
 use foreread_run::Told;
-use foreread_store::{Store, StoredRun, identity_of};
+use foreread_store::{Store, StoredRecord, StoredRun, identity_of};
 use foreread_words::plain;
 
 use crate::list::command_line;
@@ -22,7 +23,12 @@ pub(crate) struct Chosen {
     pub(crate) told: Option<Told>,
     /// What else is to be known, in sentences.
     pub(crate) remarks: Vec<String>,
+    /// Of a rank, the accounts of the last runs of all ranks of its program, the first [`RANKS`], by rank.
+    pub(crate) ranks: BTreeMap<u32, Told>,
 }
+
+/// Ranks whose accounts are read, at most.
+const RANKS: u32 = 256;
 
 /// The record named so, or if the `last` run is asked for, that of the run that ended last.
 ///
@@ -62,6 +68,7 @@ pub(crate) fn run(name: Option<&str>, last_run: bool, command: &[OsString]) -> R
             record: Some(Reader::open(path)?),
             told: None,
             remarks: Vec::new(),
+            ranks: BTreeMap::new(),
         };
         // One of the store has an account, whatever way leads to it.
         if let Ok(store) = Store::open()
@@ -77,6 +84,7 @@ pub(crate) fn run(name: Option<&str>, last_run: bool, command: &[OsString]) -> R
         record: None,
         told: None,
         remarks: Vec::new(),
+        ranks: BTreeMap::new(),
     };
     if !command.is_empty() {
         let (reader, remarks) = of_command(&store, command)?;
@@ -106,7 +114,10 @@ impl Chosen {
         let run = id.map_or(Ok(None), |id| store.run_of(&id));
         let read = run.and_then(|run| run.as_ref().map(told).transpose());
         match read {
-            Ok(told) => self.told = told,
+            Ok(told) => {
+                self.told = told;
+                self.ranks = ranks(store, &reader.meta().identity);
+            }
             Err(why) => self.remarks.push(format!(
                 "The account of the last run cannot be used: {}.",
                 plain(&format!("{why:#}"))
@@ -119,6 +130,22 @@ impl Chosen {
             );
         }
     }
+}
+
+/// The accounts of all ranks of a rank's program.
+fn ranks(store: &Store, identity: &Identity) -> BTreeMap<u32, Told> {
+    let of = identity.rank.map_or(0, |rank| rank.of);
+    let ranks = (0..of.min(RANKS)).filter_map(|rank| {
+        let identity = Identity {
+            rank: Some(Rank { rank, of }),
+            ..identity.clone()
+        };
+        let path = store.place_for(&identity).path();
+        let run = store.run_of(&path.file_stem()?.to_string_lossy());
+        // A rank whose account cannot be used has none here.
+        Some((rank, told(&run.ok()??).ok()?))
+    });
+    ranks.collect()
 }
 
 fn told(run: &StoredRun) -> Result<Told> {
@@ -166,19 +193,27 @@ fn named(store: &Store, name: &str) -> Result<Reader> {
     if by_id.is_ok() {
         return by_id?.reader();
     }
+    let entries = store.entries()?;
+    let by_name = of_program(&entries, name).next();
+    match by_name {
+        Some((_, reader)) => Ok(reader),
+        None => by_id?.reader(),
+    }
+}
+
+/// The records of commands that run a program of this name.
+pub(crate) fn of_program<'a>(
+    entries: &'a [StoredRecord],
+    name: &'a str,
+) -> impl Iterator<Item = (&'a StoredRecord, Reader)> {
     // What it was called by may be a link: sh is dash.
-    let named = |identity: &Identity| {
+    let named = move |identity: &Identity| {
         let called = identity.argv.first();
         let mut names = [&identity.exe].into_iter().chain(called);
         names.any(|path| Path::new(path).ends_with(name))
     };
-    let by_name = store
-        .entries()?
+    let read = entries
         .iter()
-        .filter_map(|entry| entry.reader().ok())
-        .find(|reader| named(&reader.meta().identity));
-    match by_name {
-        Some(reader) => Ok(reader),
-        None => by_id?.reader(),
-    }
+        .filter_map(|entry| Some((entry, entry.reader().ok()?)));
+    read.filter(move |(_, reader)| named(&reader.meta().identity))
 }

@@ -3,13 +3,18 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use foreread_store::{Store, StoredRecord};
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use crate::args;
+use crate::chosen::of_program;
 use crate::output::output;
+
+/// Characters of an id that are shown, and ids.
+const SHORT: usize = 12;
+const SHOWN: usize = 8;
 
 /// Deletes the records named, or all.
 ///
@@ -32,12 +37,29 @@ pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
 fn named(store: &Store, ids: &[String]) -> Result<Vec<StoredRecord>> {
     let mut entries: Vec<StoredRecord> = Vec::new();
     for id in ids {
-        let entry = store.entry(id)?;
+        let entry = store.entry(id).map_err(|why| instead(store, id, why))?;
         if entries.iter().all(|other| other.id != entry.id) {
             entries.push(entry);
         }
     }
     Ok(entries)
+}
+
+/// The error, with the ids of the records that may have been meant: a program's name is no id, as it may stand for many records.
+fn instead(store: &Store, name: &str, why: Error) -> Error {
+    let entries = store.entries().unwrap_or_default();
+    let ids: Vec<&str> = of_program(&entries, name)
+        .map(|(entry, _)| entry.id.get(..SHORT).unwrap_or(&entry.id))
+        .take(SHOWN)
+        .collect();
+    match ids[..] {
+        [] => why,
+        [id] => anyhow!("{name:?} is no id of a record; the record of {name} has the id {id}"),
+        _ => anyhow!(
+            "{name:?} is no id of a record; the records of {name} have the ids {}",
+            ids.join(", ")
+        ),
+    }
 }
 
 /// Deletes the records least recently used.

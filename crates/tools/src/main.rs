@@ -17,6 +17,7 @@ mod calibrate;
 mod chosen;
 mod daemon;
 mod doctor;
+mod font;
 mod forget;
 mod help;
 mod list;

@@ -204,6 +204,35 @@ fn a_daemon_makes_no_folder_for_a_socket_that_is_named() {
 }
 
 #[test]
+fn show_and_doctor_keep_to_a_narrow_terminal_and_announce_what_is_wider() {
+    let user = User::new();
+    user.keep(A, &["reader", "--verbose", "--of", "some", "thing"]);
+    let program = assert_cmd::cargo::cargo_bin("foreread");
+    for command in ["show", "doctor"] {
+        let line = format!("stty cols 40; '{}' {command}", program.display());
+        let shown = std::process::Command::new("script")
+            .env("XDG_DATA_HOME", user.home.path())
+            .args(["-qec", &line, "/dev/null"])
+            .output();
+        let Ok(shown) = shown else { return };
+        let text = String::from_utf8(shown.stdout).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let announced = lines
+            .iter()
+            .position(|line| line.starts_with("The tables below take"));
+        // Without a device there is no table.
+        let head = &lines[..announced.unwrap_or(lines.len())];
+        let fits = |line: &&str| line.chars().count() <= 40 || !line.trim().contains(' ');
+        let is_path = |line: &&str| line.contains('/');
+        assert!(
+            head.iter().all(|line| fits(line) || is_path(line)),
+            "{text}"
+        );
+        assert!(head.len() > 5, "{text}");
+    }
+}
+
+#[test]
 fn list_is_whole_into_a_pipe_cut_to_a_terminal_and_its_json_has_everything() {
     let user = User::new();
     let long = "x".repeat(200);
@@ -416,6 +445,10 @@ fn forget_deletes_what_it_is_told_and_nothing_when_unsure() {
     assert!(error.contains("2 records begin with"), "{error}");
     let error = user.fails(&["forget", A, "no-such-id"]);
     assert!(error.contains("no-such-id") && a.exists() && b.exists());
+    let error = user.fails(&["forget", "reader"]);
+    let ids = format!("have the ids {}, {}", &A[..12], &B[..12]);
+    let other = format!("have the ids {}, {}", &B[..12], &A[..12]);
+    assert!(error.contains(&ids) || error.contains(&other), "{error}");
     assert!(user.says(&["forget", A]).contains("forgot 1 record"));
     assert!(!a.exists() && b.exists());
     user.says(&["forget", "--all"]);

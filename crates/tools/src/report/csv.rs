@@ -92,6 +92,35 @@ pub(super) fn of(facts: &Facts, part: Part) -> String {
                 row(&[&lane.pid, &program, &lane.reads, &lane.waited_ns]);
             }
         }
+        Part::Ranks => {
+            row(&[
+                &"rank",
+                &"host",
+                &"wall_ns",
+                &"waited_ns",
+                &"issued",
+                &"useful",
+                &"late",
+                &"wasted",
+                &"missed",
+            ]);
+            for (rank, told) in &facts.ranks {
+                let host = quoted(&told.host);
+                let waited = told.went.waits.waited_ns.iter().sum::<u64>();
+                let ledger = told.ledger.unwrap_or_default();
+                row(&[
+                    rank,
+                    &host,
+                    &told.wall_ns,
+                    &waited,
+                    &ledger.issued,
+                    &ledger.useful,
+                    &ledger.late,
+                    &ledger.wasted,
+                    &ledger.missed,
+                ]);
+            }
+        }
     }
     text
 }

@@ -4,15 +4,17 @@
 //!
 //! Invariant: what is kept is bounded by [`BINS`], [`FILES`], [`LANES`] and a map's [`COLUMNS`] and [`ROWS`], however long the record.
 //!
-//! Data flow: record → [`Digest`]; pure but for the reading.
+//! Data flow: record, and what became of its files in the last run → [`Digest`]; pure but for the reading.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use foreread_plan::format::Reader;
 use foreread_plan::{Access, FileId, ThreadId};
+use foreread_run::{Fate, FileFates};
 use foreread_words::units::cut;
 use foreread_words::{plain, shown};
 use serde::Serialize;
@@ -25,8 +27,9 @@ pub(crate) const FILES: usize = 10;
 const ALONE: usize = 4;
 /// Waits below this share of the run are not worth telling of, as `1 / SMALL`.
 pub(crate) const SMALL: u64 = 50;
-/// Processes that get a lane.
+/// Processes that get a lane, and bins of time of a lane.
 pub(crate) const LANES: usize = 24;
+pub(crate) const LANE_BINS: usize = BINS / 2;
 /// Characters of a path.
 const PATH: usize = 240;
 /// Cells of a map.
@@ -78,6 +81,8 @@ pub(crate) struct File {
     /// Whether it is told of by itself, and is none of the others.
     #[serde(skip)]
     pub(crate) alone: bool,
+    /// Bytes of each fate in the last run, in the order of [`Fate::ALL`], if they are known.
+    pub(crate) fates: Option<[u64; Fate::ALL.len()]>,
     pub(crate) map: Map,
 }
 
@@ -97,6 +102,8 @@ pub(crate) struct Others {
 pub(crate) struct Map {
     pub(crate) waited: Vec<u32>,
     pub(crate) at_once: Vec<u32>,
+    /// What became of them in the last run: in each cell the worst. Empty where that is not known.
+    pub(crate) fates: Vec<Option<Fate>>,
 }
 
 /// A process and when it waited.
@@ -106,7 +113,9 @@ pub(crate) struct Lane {
     pub(crate) program: String,
     pub(crate) reads: u64,
     pub(crate) waited_ns: u64,
+    /// By time: how long it waited, in ns, and bytes read.
     pub(crate) bins: Vec<u64>,
+    pub(crate) read_bytes: Vec<u64>,
 }
 
 /// A file, in the first pass.
@@ -129,8 +138,8 @@ struct Wait<'a> {
     waited_ns: u64,
 }
 
-/// Digests a record.
-pub(crate) fn digest(reader: &mut Reader) -> Digest {
+/// Digests a record, its maps by what became of the files in the last run.
+pub(crate) fn digest(reader: &mut Reader, fates: &[FileFates]) -> Digest {
     let mut digest = Digest::default();
     let (mut files, mut lanes) = (HashMap::<FileId, Met>::new(), BTreeMap::<u32, Lane>::new());
     let pids: HashMap<ThreadId, u32> = reader
@@ -190,7 +199,8 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
         .map(|meta| (meta.pid, shown(&meta.exe).into_owned()))
         .collect();
     for lane in &mut lanes {
-        lane.bins = vec![0; BINS];
+        lane.bins = vec![0; LANE_BINS];
+        lane.read_bytes = vec![0; LANE_BINS];
         lane.program = programs.get(&lane.pid).cloned().unwrap_or_default();
     }
     let places: HashMap<FileId, (usize, u64)> = worst
@@ -198,7 +208,14 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
         .enumerate()
         .map(|(place, (file, met))| (*file, (place, met.most.max(1))))
         .collect();
-    let mut maps = vec![Map::new(); worst.len()];
+    let fates: Vec<Option<&FileFates>> = worst
+        .iter()
+        .map(|(file, _)| {
+            let path = shown(&known.get(file)?.path.to_string_lossy()).into_owned();
+            fates.iter().find(|one| one.path == path)
+        })
+        .collect();
+    let mut maps: Vec<Map> = fates.iter().map(|one| Map::new(one.is_some())).collect();
     let lanes_of: HashMap<u32, usize> = lanes
         .iter()
         .enumerate()
@@ -209,16 +226,12 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
         if access.kind.reads()
             && let Some(&(place, size)) = places.get(&access.file)
         {
-            maps[place].enter(&access, digest.span_ns, size);
+            let fate = fates[place].and_then(|of| fate(&of.runs, access.extent.pages()));
+            maps[place].enter(&access, digest.span_ns, size, fate);
         }
         let lane = pids.get(&access.thread).and_then(|pid| lanes_of.get(pid));
-        if let Some(&lane) = lane {
-            spread(
-                &mut lanes[lane].bins,
-                digest.bin_ns,
-                access.start,
-                waited(&access),
-            );
+        if let Some(lane) = lane.map(|place| &mut lanes[*place]) {
+            lane.enter(&access, digest.span_ns);
         }
     }
     digest.busy_ns = digest
@@ -243,6 +256,7 @@ pub(crate) fn digest(reader: &mut Reader) -> Digest {
             bytes: met.bytes,
             onward_share: met.onward_ns as f64 / met.waited_ns as f64,
             alone: alone.contains(&place),
+            fates: fates[place].map(|one| one.bytes),
             map,
         })
         .collect();
@@ -352,10 +366,23 @@ impl Digest {
             access.start,
             waited(access),
         );
-        if access.kind.reads() {
-            let bin = ((access.start / self.bin_ns) as usize).min(BINS - 1);
-            self.read_bytes[bin] = self.read_bytes[bin].saturating_add(access.extent.len);
-        }
+        count_bytes(&mut self.read_bytes, self.bin_ns, access);
+    }
+}
+
+impl Lane {
+    fn enter(&mut self, access: &Access, span_ns: u64) {
+        let bin_ns = span_ns.div_ceil(LANE_BINS as u64);
+        spread(&mut self.bins, bin_ns, access.start, waited(access));
+        count_bytes(&mut self.read_bytes, bin_ns, access);
+    }
+}
+
+/// Adds what an access reads to the bin that it began in.
+fn count_bytes(bins: &mut [u64], width: u64, access: &Access) {
+    if access.kind.reads() {
+        let bin = ((access.start / width) as usize).min(bins.len() - 1);
+        bins[bin] = bins[bin].saturating_add(access.extent.len);
     }
 }
 
@@ -376,23 +403,50 @@ impl Met {
 }
 
 impl Map {
-    fn new() -> Self {
+    fn new(has_fates: bool) -> Self {
         Self {
             waited: vec![0; COLUMNS * ROWS],
             at_once: vec![0; COLUMNS * ROWS],
+            fates: vec![None; if has_fates { COLUMNS * ROWS } else { 0 }],
         }
     }
 
-    fn enter(&mut self, access: &Access, span: u64, size: u64) {
+    fn enter(&mut self, access: &Access, span: u64, size: u64, fate: Option<Fate>) {
         let column = cell(access.start, span, COLUMNS);
         let row = cell(access.extent.offset, size, ROWS);
         let cells = match access.waited() {
             true => &mut self.waited,
             false => &mut self.at_once,
         };
-        let cell = &mut cells[row * COLUMNS + column];
-        *cell = cell.saturating_add(1);
+        let at = row * COLUMNS + column;
+        cells[at] = cells[at].saturating_add(1);
+        if let Some(known) = self.fates.get_mut(at) {
+            *known = worse(*known, fate);
+        }
     }
+}
+
+/// What became of these pages: the worst that became of any.
+fn fate(runs: &[(u64, Fate)], pages: Range<u64>) -> Option<Fate> {
+    let before = runs.partition_point(|(page, _)| *page <= pages.start);
+    let here = runs[before.saturating_sub(1)..].iter();
+    let here = here.take_while(|(page, _)| *page < pages.end);
+    here.map(|(_, fate)| Some(*fate)).fold(None, worse)
+}
+
+/// The worse of two fates: reads that waited before all others.
+fn worse(one: Option<Fate>, other: Option<Fate>) -> Option<Fate> {
+    let order = [
+        Fate::InMemory,
+        Fate::Kernel,
+        Fate::Useful,
+        Fate::Unknown,
+        Fate::Wasted,
+        Fate::Late,
+        Fate::Missed,
+    ];
+    let place = |fate: &Option<Fate>| order.iter().position(|one| Some(*one) == *fate);
+    std::cmp::max_by_key(one, other, place)
 }
 
 /// Which of `cells` a value below `whole` falls into; one beyond falls into the last.
@@ -458,6 +512,18 @@ mod tests {
             wait("/c/3", 1, 50),
         ];
         assert_eq!(apart(&apart_from_each_other, 60).0, [0]);
+    }
+
+    #[test]
+    fn what_became_of_a_read_is_the_worst_that_became_of_its_pages() {
+        let runs = [(10, Fate::Useful), (20, Fate::Late), (21, Fate::InMemory)];
+        let of = |pages| fate(&runs, pages);
+        assert_eq!(of(0..10), None);
+        assert_eq!(of(0..11), Some(Fate::Useful));
+        assert_eq!(of(19..20), Some(Fate::Useful));
+        assert_eq!(of(15..40), Some(Fate::Late));
+        assert_eq!(of(100..101), Some(Fate::InMemory));
+        assert_eq!(fate(&[], 0..1), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! Data flow: [`Chosen`] → [`Facts`] → page, text, JSON, CSV.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use foreread_plan::{Identity, Summary};
@@ -42,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) summary: Option<Summary>,
     pub(crate) record: Option<Digest>,
     pub(crate) run: Option<Told>,
+    /// Of a rank, the last runs of all ranks of its program, by rank.
+    pub(crate) ranks: BTreeMap<u32, Told>,
 }
 
 /// Something worth knowing.
@@ -72,9 +75,11 @@ pub(crate) struct Numbers {
 impl Facts {
     /// All but the findings, which [`Facts::with_findings`] adds.
     pub(crate) fn of(mut chosen: Chosen) -> Self {
-        let digest = chosen.record.as_mut().map(digest);
-        let reader = chosen.record.as_ref();
         let run = chosen.told;
+        let fates = run.as_ref().map_or(&[][..], |run| &run.fates);
+        let record = chosen.record.as_mut();
+        let digest = record.map(|record| digest(record, fates));
+        let reader = chosen.record.as_ref();
         let meta = reader.map(|reader| reader.meta());
         let identity = meta.or(run.as_ref().map(|run| &run.meta));
         let identity = identity.map(|meta| meta.identity.clone());
@@ -111,6 +116,7 @@ impl Facts {
             summary,
             record: digest,
             run,
+            ranks: chosen.ranks,
         };
         facts.verdict = facts.verdict();
         let lacks = facts.lacking();
@@ -127,7 +133,7 @@ impl Facts {
     fn verdict(&self) -> String {
         let Some(run) = &self.run else {
             return format!(
-                "Nothing is known of a run of {} with this record.",
+                "There is a record of {}, and no account of a run with foreread.",
                 self.program
             );
         };
@@ -138,17 +144,17 @@ impl Facts {
             (Outcome::Prefetched, true, Some(plain)) if run.wall_ns < plain => {
                 let share = (plain - run.wall_ns) as f64 / plain as f64 * 100.0;
                 format!(
-                    "Faster by {share:.0} %: {wall} with foreread, {} when recorded without{because}.",
+                    "Faster by {share:.0} %: {wall} with foreread; the one run recorded without it took {}{because}.",
                     duration(plain)
                 )
             }
             (Outcome::Prefetched, true, Some(plain)) => {
                 let waited = self.numbers.limit_ns.map(|limit| {
                     let waited = duration(plain.saturating_sub(limit));
-                    format!(", of which reads and names waited {waited}")
+                    format!(", of which it waited {waited} for files")
                 });
                 format!(
-                    "No faster: {wall} with foreread, {} when recorded without{}{because}.",
+                    "No faster: {wall} with foreread; the one run recorded without it took {}{}{because}.",
                     duration(plain),
                     waited.unwrap_or_default()
                 )
@@ -157,7 +163,7 @@ impl Facts {
                 "{wall} with foreread. The gain is not known, because no cold run without foreread is recorded{because}."
             ),
             (Outcome::Recorded, ..) => format!(
-                "This run took {wall} and was recorded, to keep ahead of the next one{because}."
+                "This run took {wall}. It was recorded, so that foreread can fetch ahead of the next one{because}."
             ),
             (Outcome::Aside | Outcome::Prefetched, ..) => {
                 let told = run.line.strip_prefix("stood aside: ");

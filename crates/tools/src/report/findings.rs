@@ -55,14 +55,14 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
         let (order, advice) = match (file.reads_waited, file.onward_share > 0.5) {
             (0..=1, _) => ("", advice),
             (_, true) => (
-                ", from front to back",
+                " from front to back",
                 "The kernel reads ahead of this by itself: foreread adds little.",
             ),
-            (_, false) => (", in scattered order", advice),
+            (_, false) => (" in scattered order", advice),
         };
         found.push(Finding {
             what: format!(
-                "When recorded, {} waited {}{order}.",
+                "When recorded, {} of this file{order} waited {} in all.",
                 counted(file.reads_waited, "read", "reads"),
                 duration(file.waited_ns)
             ),
@@ -74,10 +74,14 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
     if let Some(others) = (record.others.as_ref()).filter(|others| others.waited_ns >= small) {
         found.push(Finding {
             what: format!(
-                "When recorded, {} waited {}{}.",
+                "When recorded, {} of {} waited {} in all.",
                 counted(others.reads_waited, "read", "reads"),
-                duration(others.waited_ns),
-                if others.files == 1 { "" } else { " together" }
+                if others.files == 1 {
+                    "this file"
+                } else {
+                    "these files"
+                },
+                duration(others.waited_ns)
             ),
             place: match others.files {
                 1 => others.place.clone(),
@@ -95,11 +99,11 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
     if record.name_waited_ns >= small.max(1) {
         found.push(Finding {
             what: format!(
-                "When recorded, {} waited {}.",
-                counted(record.names_waited, "use of a name", "uses of names"),
-                duration(record.name_waited_ns)
+                "When recorded, opening or looking up files and listing folders waited {} in all, in {}.",
+                duration(record.name_waited_ns),
+                counted(record.names_waited, "call", "calls")
             ),
-            place: "names: files opened or looked up, folders listed".to_owned(),
+            place: "names of files and folders".to_owned(),
             advice: match helped {
                 true => "foreread looks them up ahead.",
                 false => "foreread run looks them up ahead when they are not in memory.",
@@ -133,8 +137,8 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
                     ),
                     &file.path,
                     match file.reads {
-                        1 => "It was still on its way, or is not in the record.",
-                        _ => "They were still on their way, or are not in the record.",
+                        1 => "Its bytes were still on the way, or are not in the record.",
+                        _ => "Their bytes were still on the way, or are not in the record.",
                     },
                     Some(file.waited_ns),
                 );
@@ -147,11 +151,11 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
         if share(ledger.late) {
             say(
                 format!(
-                    "{} {of} came late: the program already waited.",
+                    "{} {of} came late: the program was waiting for them already.",
                     bytes(ledger.late)
                 ),
                 "the last run",
-                "The device was not faster. Nothing is to be done, unless others use it at the same time.",
+                "The device could not deliver them sooner. It may help to keep other programs off it.",
                 None,
             );
         }
@@ -170,14 +174,14 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
                     bytes(ledger.evicted)
                 ),
                 "the last run",
-                "Memory was short. Leave the command more of it, or run fewer others beside it.",
+                "Memory was short. Leave the command more of it, or run fewer programs beside it.",
                 None,
             );
         }
         if ledger.missed > ledger.issued / SMALL {
             say(
                 format!(
-                    "The program waited for {} that were not foreseen.",
+                    "The program waited for {} that were not fetched ahead.",
                     bytes(ledger.missed)
                 ),
                 "the last run",
@@ -192,7 +196,7 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
         say(
             sentence(&what.unwrap_or_default()),
             place,
-            "The next run goes by what was seen of this one.",
+            "The next run follows what was seen of this one.",
             None,
         );
     }
@@ -209,7 +213,7 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
         say(
             what,
             place,
-            "The next run goes by the file as it is now.",
+            "The next run takes the file as it is now.",
             None,
         );
     }

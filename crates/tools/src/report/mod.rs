@@ -8,12 +8,14 @@
 pub(crate) mod charts;
 mod csv;
 pub(crate) mod digest;
+mod drawing;
 pub(crate) mod facts;
 mod findings;
+mod lanes;
 mod page;
 pub(crate) mod text;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,22 +34,29 @@ use facts::Facts;
 pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
     let facts = Facts::of(chosen).with_findings();
+    let to = args.output.as_deref();
     if let Some(part) = args.csv {
-        return put(args.output.as_deref(), &csv::of(&facts, part));
+        return put(to, csv::of(&facts, part).as_bytes());
     }
     if args.json {
         let text = serde_json::to_string_pretty(&facts)? + "\n";
-        return put(args.output.as_deref(), &text);
+        return put(to, text.as_bytes());
     }
     if let Some(part) = args.svg {
-        return put(args.output.as_deref(), &drawing(&facts, part)?);
+        return put(to, drawing::svg(&charts_of(&facts, part)?).as_bytes());
+    }
+    if let Some(part) = args.png {
+        if is_standard(to) && std::io::stdout().is_terminal() {
+            bail!("a picture is nothing for a terminal: -o FILE.png writes it to a file");
+        }
+        return put(to, &drawing::png(&charts_of(&facts, part)?)?);
     }
     let page = page::of(&facts)?;
     let path = match &args.output {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}-report.html", file_name(&facts.program))),
     };
-    put(Some(&path), &page)?;
+    put(Some(&path), page.as_bytes())?;
     if path != Path::new("-") {
         let path = path.to_string_lossy();
         writeln!(output(), "{}: {}", shown(&path), bytes(page.len() as u64))?;
@@ -55,12 +64,18 @@ pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether this is standard output.
+fn is_standard(path: Option<&Path>) -> bool {
+    path.is_none_or(|path| path == Path::new("-"))
+}
+
 /// Writes to a file, or without one to standard output.
-fn put(path: Option<&Path>, text: &str) -> Result<ExitCode> {
-    match path.filter(|path| *path != Path::new("-")) {
-        None => output().write_all(text.as_bytes())?,
+fn put(path: Option<&Path>, content: &[u8]) -> Result<ExitCode> {
+    match path.filter(|_| !is_standard(path)) {
+        None => output().write_all(content)?,
         Some(path) => {
-            replace::file(path, text).with_context(|| Unable(path.display().to_string()))?;
+            replace::with(path, |file| file.write_all(content))
+                .with_context(|| Unable(path.display().to_string()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -79,41 +94,21 @@ fn file_name(program: &str) -> String {
     }
 }
 
-/// A part as one drawing.
-fn drawing(facts: &Facts, part: Part) -> Result<String> {
-    let chart = match part {
-        Part::Ledger => charts::ledger(facts),
-        Part::Timeline => stacked(charts::timeline(facts)),
-        Part::Distance => charts::distance(facts),
-        Part::Device => charts::device(facts),
-        Part::Files => {
-            let record = facts.record.as_ref();
-            let file = record.and_then(|record| Some((record, record.files.first()?)));
-            file.map(|(record, file)| charts::map(record, file))
-        }
-        Part::Processes => stacked(charts::processes(facts)),
+/// What a part is drawn as.
+fn charts_of(facts: &Facts, part: Part) -> Result<Vec<Chart>> {
+    let charts = match part {
+        Part::Ledger => charts::ledger(facts).into_iter().collect(),
+        Part::Timeline => charts::timeline(facts),
+        Part::Distance => charts::distance(facts).into_iter().collect(),
+        Part::Device => charts::device(facts).into_iter().collect(),
+        Part::Files => charts::maps(facts),
+        Part::Processes => lanes::processes(facts),
+        Part::Ranks => lanes::ranks(facts),
     };
-    match chart {
-        Some(chart) => Ok(chart.alone()),
-        None => bail!("nothing is known of this part: foreread report says why"),
+    match charts.is_empty() {
+        false => Ok(charts),
+        true => bail!("nothing is known of this part: foreread report says why"),
     }
-}
-
-/// Charts one above the other, as one.
-fn stacked(charts: Vec<Chart>) -> Option<Chart> {
-    let mut charts = charts.into_iter();
-    let mut all = charts.next()?;
-    for chart in charts {
-        let body = &chart.body;
-        all.body += &format!(
-            r#"<g transform="translate(0 {:.0})">{body}</g>"#,
-            all.height
-        );
-        all.title = format!("{}; {}", all.title, chart.title);
-        all.legend.extend(chart.legend);
-        all.height += chart.height;
-    }
-    Some(all)
 }
 
 #[cfg(test)]

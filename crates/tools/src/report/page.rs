@@ -2,11 +2,14 @@
 
 use anyhow::Result;
 use askama::Template;
+use foreread_run::Fate;
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
 use super::charts::{self, COLOURS, Chart};
+use super::digest::File;
 use super::facts::{Facts, date};
+use super::lanes;
 
 /// What the page is made of.
 #[derive(Template)]
@@ -17,8 +20,7 @@ struct Page<'a> {
     colours: &'static str,
     recorded: Option<String>,
     run: Option<String>,
-    /// Name, value, and what it is.
-    numbers: [(&'static str, String, &'static str); 4],
+    numbers: [Number; 4],
     ledger: Option<Chart>,
     no_ledger: &'static str,
     timeline: Vec<Chart>,
@@ -29,33 +31,27 @@ struct Page<'a> {
     more_files: usize,
     names: String,
     processes: Vec<Chart>,
+    ranks: Vec<Chart>,
+    ranks_said: String,
     processes_said: String,
     nothing_unseen: &'static str,
+}
+
+/// One of the four numbers, in words.
+pub(super) struct Number {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// What is to be known of it, in a few words; nothing, if it is not known itself.
+    pub(super) note: &'static str,
+    /// What it is.
+    said: &'static str,
 }
 
 /// The page of these facts.
 pub(super) fn of(facts: &Facts) -> Result<String> {
     let record = facts.record.as_ref();
     let files = record.map_or(&[][..], |record| &record.files);
-    let maps = record.into_iter().flat_map(|record| {
-        record.files.iter().map(|file| {
-            let order = match (file.reads_waited, file.onward_share > 0.5) {
-                (0..=1, _) => "",
-                (_, true) => ", from front to back",
-                (_, false) => ", scattered",
-            };
-            let said = format!(
-                "{}: waited {} in {} of {}{order}; {} of {}",
-                file.path,
-                duration(file.waited_ns),
-                file.reads_waited,
-                counted(file.reads, "read", "reads"),
-                bytes(file.bytes),
-                bytes(file.size)
-            );
-            (said, charts::map(record, file))
-        })
-    });
+    let maps = files.iter().map(said_of_file).zip(charts::maps(facts));
     let page = Page {
         facts,
         version: env!("CARGO_PKG_VERSION"),
@@ -74,7 +70,9 @@ pub(super) fn of(facts: &Facts) -> Result<String> {
         maps: maps.collect(),
         more_files: record.map_or(0, |record| record.files_in_all - files.len()),
         names: names(facts),
-        processes: charts::processes(facts),
+        processes: lanes::processes(facts),
+        ranks: lanes::ranks(facts),
+        ranks_said: lanes::said_of_ranks(facts),
         processes_said: match record {
             None => "Not known: there is no record.".to_owned(),
             Some(record) => format!(
@@ -96,37 +94,76 @@ pub(super) fn of(facts: &Facts) -> Result<String> {
     Ok(page.render()? + "\n")
 }
 
+/// How a file was read and waited for.
+fn said_of_file(file: &File) -> String {
+    let order = match (file.reads_waited, file.onward_share > 0.5) {
+        (0..=1, _) => "",
+        (_, true) => ", from front to back",
+        (_, false) => ", scattered",
+    };
+    let outcome = match &file.fates {
+        None => "outcome not known".to_owned(),
+        Some(fates) => {
+            let all = Fate::ALL.iter().zip(fates).filter(|(_, all)| **all > 0);
+            let all =
+                all.map(|(fate, all)| format!("{} {}", bytes(*all), charts::in_words(*fate).1));
+            format!("in the last run {}", all.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(
+        "{}: waited {} in {} of {}{order}; {} of {}; {outcome}",
+        file.path,
+        duration(file.waited_ns),
+        file.reads_waited,
+        counted(file.reads, "read", "reads"),
+        bytes(file.bytes),
+        bytes(file.size)
+    )
+}
+
 /// The four numbers, in words.
-pub(super) fn numbers(facts: &Facts) -> [(&'static str, String, &'static str); 4] {
-    let time = |ns: Option<u64>| ns.map_or_else(|| "not known".to_owned(), duration);
+pub(super) fn numbers(facts: &Facts) -> [Number; 4] {
     let numbers = &facts.numbers;
+    let number = |name, value: Option<String>, note, said| Number {
+        name,
+        note: if value.is_some() { note } else { "" },
+        value: value.unwrap_or_else(|| "not known".to_owned()),
+        said,
+    };
+    let time = |ns: Option<u64>| ns.map(duration);
     // Beyond these bounds the share says only that the waits seen were few.
-    let masked = numbers.masked.map(|share| match share {
-        _ if share < 0.0 => "none".to_owned(),
-        _ if share > 1.0 => "over 100 %".to_owned(),
-        _ => format!("{:.0} %", share * 100.0),
-    });
+    let (masked, note, said) = match numbers.masked {
+        Some(share) if share > 1.0 => (
+            Some("all".to_owned()),
+            "less than the limit",
+            "of the waits; the last run took less than the limit, which is an estimate",
+        ),
+        Some(share) if share < 0.0 => (
+            Some("none".to_owned()),
+            "",
+            "of the waits; the last run took longer than the plain one",
+        ),
+        share => (
+            share.map(|share| format!("{:.0} %", share * 100.0)),
+            "",
+            "of the waits: the share that foreread spared the last run",
+        ),
+    };
     [
-        (
+        number(
             "plain",
             time(numbers.plain_ns),
-            "recorded cold, without foreread",
+            "one run",
+            "one run, recorded cold and without foreread",
         ),
-        (
-            "with foreread",
-            time(numbers.with_ns),
-            "the last run that was fetched for",
-        ),
-        (
+        number("with foreread", time(numbers.with_ns), "", "the last run"),
+        number(
             "limit",
             time(numbers.limit_ns),
-            "the plain run less its waits, an estimate",
+            "an estimate",
+            "the plain run less its waits: an estimate",
         ),
-        (
-            "masked",
-            masked.unwrap_or_else(|| "not known".to_owned()),
-            "of the waits, spared by foreread",
-        ),
+        number("masked", masked, note, said),
     ]
 }
 

@@ -1,16 +1,18 @@
 //! Pages and explanations of runs of each kind: nothing is left out, nothing loads, and all has its bounds.
 
+use std::collections::BTreeMap;
+
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
-    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Summary, ThreadId, ThreadMeta,
+    Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId, ThreadMeta,
 };
-use foreread_run::{Told, Why};
+use foreread_run::{Fate, FileFates, Told, Why};
 use serde_json::json;
 
 use super::digest::{COLUMNS, FILES, LANES, ROWS};
 use super::facts::Facts;
 use super::text::lines;
-use super::{csv, drawing, page};
+use super::{charts_of, csv, drawing, page};
 use crate::args::Part;
 use crate::chosen::Chosen;
 
@@ -125,6 +127,7 @@ fn facts(record: Option<Reader>, told: Option<Told>) -> Facts {
         record,
         told,
         remarks: Vec::new(),
+        ranks: BTreeMap::new(),
     })
     .with_findings()
 }
@@ -203,16 +206,20 @@ fn a_run_that_was_no_faster_is_told_with_what_could_be_saved() {
     let slow = facts(Some(reader), Some(slow));
     let verdict = &slow.verdict;
     assert!(
-        verdict.starts_with("No faster: 1.00 s with foreread, 1.00 s when recorded without"),
+        verdict.starts_with(
+            "No faster: 1.00 s with foreread; the one run recorded without it took 1.00 s"
+        ),
         "{verdict}"
     );
     assert!(
-        verdict.ends_with(", of which reads and names waited 450 ms."),
+        verdict.ends_with(", of which it waited 450 ms for files."),
         "{verdict}"
     );
-    assert_eq!(page::numbers(&slow)[3].1, "none");
+    assert_eq!(page::numbers(&slow)[3].value, "none");
     let fast = facts(Some(record(1, 1000)), Some(told(plain, 10)));
-    assert_eq!(page::numbers(&fast)[3].1, "over 100 %");
+    let said = lines(&fast, 300).join(" ");
+    assert!(said.contains("plain 1.00 s (one run)"), "{said}");
+    assert!(said.contains("masked all (less than the limit)"), "{said}");
 }
 
 #[test]
@@ -228,6 +235,63 @@ fn a_run_is_not_compared_with_another_command() {
         "{}",
         other.verdict
     );
+}
+
+#[test]
+fn the_pages_of_a_file_have_the_colours_of_what_became_of_them_if_that_is_known() {
+    let page = |told| {
+        let facts = facts(Some(record(2, 100)), Some(told));
+        let maps: Vec<_> = facts.record.as_ref().unwrap().files.iter().collect();
+        let cells = |fate| {
+            maps[0]
+                .map
+                .fates
+                .iter()
+                .filter(|one| **one == Some(fate))
+                .count()
+        };
+        let counts = [Fate::Useful, Fate::Late, Fate::Missed].map(cells);
+        (page::of(&facts).unwrap(), counts)
+    };
+    let (unknown, _) = page(told(2_000_000_000, 10));
+    assert_eq!(unknown.matches("outcome not known").count(), 2);
+    let mut known = told(2_000_000_000, 10);
+    // Of two hundred pages the first half was useful, and ten pages late.
+    known.fates = vec![FileFates {
+        path: "/srv/a<b>&0".into(),
+        bytes: [0, 0, 409_600, 40_960, 0, 0, 0],
+        runs: vec![(0, Fate::Useful), (100, Fate::Late)],
+    }];
+    let (known, [useful, late, missed]) = page(known);
+    assert_eq!(known.matches("outcome not known").count(), 1);
+    assert!(known.contains("in the last run 400 KiB useful, 40.0 KiB late"));
+    assert!(useful > 20 && late > 20 && missed == 0, "{useful} {late}");
+}
+
+#[test]
+fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
+    let mut all = facts(None, Some(told(2_000_000_000, 10)));
+    assert!(charts_of(&all, Part::Ranks).is_err());
+    for rank in 0..4 {
+        let mut one = told(2_000_000_000, 10);
+        one.rank = Some(Rank { rank, of: 5 });
+        if rank == 3 {
+            one.meta.recorded_at += 86_400;
+        }
+        all.run = Some(one.clone());
+        all.ranks.insert(rank, one);
+    }
+    let lanes = charts_of(&all, Part::Ranks).unwrap();
+    assert_eq!(lanes.len(), 3);
+    assert!(
+        lanes[2]
+            .title
+            .starts_with("rank 2 on host<1>: 1.00 s, waited ")
+    );
+    let page = page::of(&all).unwrap();
+    assert!(page.contains("id=\"ranks\"") && page.contains("3 of 5 ranks are known."));
+    assert!(page.contains("1 rank is left out"));
+    assert_eq!(csv::of(&all, Part::Ranks).lines().count(), 5);
 }
 
 #[test]
@@ -276,8 +340,9 @@ fn an_explanation_is_one_screen_begins_with_the_line_of_the_run_and_keeps_to_any
     let facts = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
     for width in [20, 39, 80] {
         let lines = lines(&facts, width);
-        let longest = lines.iter().map(|line| line.chars().count()).max().unwrap();
-        assert!(longest <= width, "{width}: {lines:#?}");
+        let is_path = |line: &str| !line.trim_start_matches(['-', ' ']).contains(' ');
+        let fits = |line: &String| line.chars().count() <= width || is_path(line);
+        assert!(lines.iter().all(fits), "{width}: {lines:#?}");
         assert!(
             lines.join(" ").starts_with("1.00 KiB ahead of sort; 1 s"),
             "{lines:#?}"
@@ -316,13 +381,16 @@ fn each_part_is_a_drawing_and_a_table() {
         Part::Files,
         Part::Processes,
     ] {
-        let drawn = drawing(&all, part).unwrap();
+        let charts = charts_of(&all, part).unwrap();
+        let drawn = drawing::svg(&charts);
         assert!(drawn.starts_with("<svg") && drawn.len() > 500, "{part:?}");
+        let picture = drawing::png(&charts).unwrap();
+        assert!(picture.starts_with(b"\x89PNG") && picture.len() > 500);
         let rows = csv::of(&all, part);
         let cells = |row: &str| row.matches(',').count();
         let first = cells(rows.lines().next().unwrap());
         assert!(rows.lines().count() > 3 && rows.lines().all(|row| cells(row) == first));
         assert!(!csv::of(&none, part).is_empty());
     }
-    assert!(drawing(&none, Part::Ledger).is_err());
+    assert!(charts_of(&none, Part::Ledger).is_err());
 }

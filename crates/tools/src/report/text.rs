@@ -1,23 +1,23 @@
 //! `foreread explain`: the facts of a report as text, one screen of it.
 //!
-//! Data flow: [`Facts`] → lines of at most the terminal's width.
+//! Lines are as long as the terminal is wide, at most, but for a path that is longer: the terminal breaks it, and it can be copied whole.
+//!
+//! Data flow: [`Facts`] → lines.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use foreread_words::counted;
-use foreread_words::units::{WIDTH, folded};
+use foreread_words::units::wrapped;
 
 use super::facts::{Facts, date};
 use super::page::numbers;
-use crate::output::{output, width};
+use crate::output::{columns, output};
 use crate::{args, chosen};
 
 /// Lines of a screen, one being the prompt's.
 const SCREEN: usize = 23;
-/// The narrowest that lines are broken to.
-const NARROW: usize = 20;
 
 /// Explains the run asked for.
 pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
@@ -35,9 +35,10 @@ pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Columns to keep to, 80 at most: longer lines are hard to read.
-fn columns() -> usize {
-    width().map_or(WIDTH, |columns| columns.clamp(NARROW, WIDTH))
+/// Rows of a terminal of this width that the lines take.
+fn rows(lines: &[String], width: usize) -> usize {
+    let rows = |line: &String| line.chars().count().div_ceil(width).max(1);
+    lines.iter().map(rows).sum()
 }
 
 /// The text. First the line that was printed after the run.
@@ -45,7 +46,7 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |text: &str, indent: usize| {
         let indent = indent.min(width / 4);
-        for line in folded(text, width - indent) {
+        for line in wrapped(text, width - indent) {
             lines.push(format!("{:indent$}{line}", ""));
         }
     };
@@ -64,7 +65,10 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
     let rank = facts.rank.as_ref().map(|rank| format!(", {rank}"));
     let rank = rank.unwrap_or_default();
     say(&format!("{}{rank} ({when})", facts.command), 0);
-    let numbers = numbers(facts).map(|(name, value, _)| format!("{name} {value}"));
+    let numbers = numbers(facts).map(|one| match one.note {
+        "" => format!("{} {}", one.name, one.value),
+        note => format!("{} {} ({note})", one.name, one.value),
+    });
     say(&numbers.join(", "), 0);
     let mut rest: Vec<Vec<String>> = Vec::new();
     let block = |text: [&str; 3]| -> Vec<String> {
@@ -75,7 +79,7 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
             } else {
                 ("  ", "  ")
             };
-            for (line, part) in folded(part, width - 2).iter().enumerate() {
+            for (line, part) in wrapped(part, width - 2).iter().enumerate() {
                 let mark = if line == 0 { first } else { more };
                 block.push(format!("{mark}{part}"));
             }
@@ -92,7 +96,7 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
     for block in rest {
         // The worst finding is told, however long.
         let is_first = left == facts.findings.len() + facts.lacks.len();
-        if !is_first && lines.len() + block.len() + 1 > SCREEN {
+        if !is_first && rows(&lines, width) + rows(&block, width) + 1 > SCREEN {
             break;
         }
         lines.extend(block);
@@ -101,7 +105,7 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
     if left > 0 {
         let more = counted(left as u64, "more finding", "more findings");
         let more = format!("{more}: foreread report");
-        lines.extend(folded(&more, width).iter().map(|line| line.to_string()));
+        lines.extend(wrapped(&more, width).iter().map(|line| line.to_string()));
     }
     lines
 }

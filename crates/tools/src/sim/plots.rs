@@ -1,22 +1,18 @@
 //! The comparison drawn, as PNG files in a folder: what each model reaches, the distribution of leads, hits by size of
 //! memory, and coverage and waste by threshold.
-//!
-//! The letters' font is part of this program: what is drawn is the same on every machine.
 
 use std::path::Path;
-use std::sync::Once;
 
-use anyhow::{Context, Result, anyhow};
-use epaint_default_fonts::HACK_REGULAR;
+use anyhow::{Context, Result};
 use foreread_words::units::{bytes, duration};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
 
 use super::Compared;
 use super::measure::{Arm, Measured};
 use super::quantiles::Quantiles;
+use crate::font::{self, FONT};
 
 /// Pixels.
 const HEIGHT: u32 = 520;
@@ -25,7 +21,6 @@ const WIDTH: u32 = 1000;
 const GROUP: u32 = 110;
 /// Pixels that the legend takes.
 const LEGEND: u32 = 240;
-const FONT: &str = "sans-serif";
 const GREY: RGBColor = RGBColor(120, 120, 120);
 
 /// Models told apart by colour: Okabe and Ito's, which the colour-blind tell apart, too.
@@ -48,14 +43,7 @@ pub(super) fn ready(folder: &Path) -> Result<()> {
 
 /// Draws all of it.
 pub(super) fn draw(compared: &Compared, folder: &Path) -> Result<()> {
-    static FONTS: Once = Once::new();
-    let mut known = Ok(());
-    FONTS.call_once(|| {
-        known = [FontStyle::Normal, FontStyle::Bold]
-            .into_iter()
-            .try_for_each(|style| register_font(FONT, style, HACK_REGULAR));
-    });
-    known.map_err(|_| anyhow!("the font of the plots cannot be read"))?;
+    font::ready()?;
     let file = |name: &str, width: u32, paint: &dyn Fn(&Area) -> Result<()>| {
         let path = folder.join(name);
         let area = BitMapBackend::new(&path, (width, HEIGHT)).into_drawing_area();
