@@ -187,12 +187,19 @@ impl Signatures {
     }
 
     /// The signature for a file of these roles in which a thread has read so: that of the role which begins so, or else any of
-    /// the role; or that of any file which begins so.
-    fn known(&self, facts: FileTraits, step: Step) -> Option<&Arc<Loop>> {
+    /// the role; or that of any file which begins so. After a pattern of the file has broken (`is_later`), only one of several of its role:
+    /// most patterns break at the end of a row, and go on in the next one.
+    fn known(&self, facts: FileTraits, step: Step, is_later: bool) -> Option<&Arc<Loop>> {
         let by_role = self.by_role.get(&facts.role);
         let nests = by_role.or_else(|| self.by_role.get(&facts.turn));
-        let begins_so = |nest: &&Arc<Loop>| Step::first_of(nest) == Some(step);
-        let of_role = nests.and_then(|nests| nests.iter().find(begins_so).or(nests.first()));
+        let nests = nests.map_or(&[][..], Vec::as_slice);
+        let mut begin_so = nests
+            .iter()
+            .filter(|nest| Step::first_of(nest) == Some(step));
+        if is_later {
+            return begin_so.next().filter(|_| nests.len() > 1);
+        }
+        let of_role = begin_so.next().or(nests.first());
         of_role.or_else(|| self.by_step.get(&step))
     }
 
@@ -284,7 +291,7 @@ impl Signatures {
         };
         pair.is_new = false;
         let is_later = pair.is_later;
-        let Some(nest) = self.known(facts, Step::between(first, extent)) else {
+        let Some(nest) = self.known(facts, Step::between(first, extent), is_later) else {
             return;
         };
         let adjusted = adjust(nest, first, extent);
