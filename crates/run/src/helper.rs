@@ -298,7 +298,7 @@ impl Without {
                 "{doing} took longer than {} ms and was not waited for",
                 PATIENCE.as_millis()
             ),
-            Self::Ended => "foreread's helper process has ended".to_owned(),
+            Self::Ended => "foreread's helper process ended before the program".to_owned(),
             Self::Signalled => "a signal came before it was closed".to_owned(),
         }
     }

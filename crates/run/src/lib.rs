@@ -205,6 +205,12 @@ fn run_beside(
     match front.ended(&finished, child.incoming()) {
         Ok(text) if text.is_empty() => {}
         Ok(text) => summary::print(&text),
+        // The kernel may have ended it where memory ran out: what it knew is lost, and a script still finds an account.
+        Err(without @ Without::Ended) => {
+            let mut account = Account::aside(args, without.told());
+            account.ended(&finished);
+            account.print(args);
+        }
         Err(without) => summary::print_without(args, &without.told()),
     }
     // Programs that outlive this one may come to look for the ring as long as it is there.

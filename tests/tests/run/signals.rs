@@ -86,6 +86,12 @@ pub const TESTS: &[Test] = &[
         supervisor_killed,
     ),
     (
+        "a_helper_that_is_killed_leaves_an_account_that_says_so",
+        QUICK,
+        &[Need::Command("pkill")],
+        helper_killed,
+    ),
+    (
         "what_was_read_a_second_before_foreread_is_killed_is_known",
         ALL,
         &[],
@@ -432,6 +438,20 @@ fn supervisor_killed() {
     let after = lab.run(command);
     assert_eq!(after.stdout(), plain);
     assert_eq!(lab.record().extension().expect("a record"), "fr");
+}
+
+fn helper_killed() {
+    let lab = Lab::new();
+    // The kernel may choose it where memory runs out.
+    let script = "cat /etc/passwd > /dev/null; pkill -KILL -P $PPID foreread-helper; exit 3";
+    for options in [&[][..], &["-q"]] {
+        let outcome = lab.run_with(options, &["sh", "-c", script]);
+        assert_eq!(outcome.output.status.code(), Some(3), "{outcome:?}");
+        assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+        let why = "foreread's helper process ended before the program";
+        assert!(outcome.reason().contains(why), "{outcome:?}");
+        assert_eq!(outcome.says(why), options.is_empty(), "{outcome:?}");
+    }
 }
 
 fn soon_killed() {
