@@ -1,6 +1,7 @@
 #include "Buffers.h"
 
 #include "Cxx.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -63,13 +64,10 @@ bool Buffers::onlyRead(const Function &F, unsigned Number) {
       if (has(Target->Decl->getParamDecl(I - First)))
         Handed.insert(Call->getArg(I)->IgnoreParenCasts());
   }
-  struct Uses : RecursiveASTVisitor<Uses> {
-    const VarDecl *Of;
-    const llvm::DenseSet<const Expr *> &Handed;
-    Uses(const VarDecl *Of, const llvm::DenseSet<const Expr *> &Handed) : Of(Of), Handed(Handed) {}
-    bool VisitDeclRefExpr(DeclRefExpr *Ref) { return Ref->getDecl() != Of || Handed.contains(Ref); }
-  };
-  return Uses(Parameter, Handed).TraverseStmt(F.Decl->getBody());
+  return allOf(F.Decl->getBody(), [&](const Stmt *Each) {
+    const auto *Ref = dyn_cast<DeclRefExpr>(Each);
+    return !Ref || Ref->getDecl() != Parameter || Handed.contains(Ref);
+  });
 }
 
 const VarDecl *Buffers::of(const CallExpr *Read, const CallSpec &Spec) const {

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "Walk.h"
+
 namespace foreread::slicer {
 
 using namespace clang;
@@ -177,11 +179,11 @@ std::optional<llvm::APSInt> constant(const DeclRefExpr *Ref) {
 }
 
 bool namesPrivate(QualType Type) {
-  struct Finder : RecursiveASTVisitor<Finder> {
-    bool VisitTagType(TagType *T) { return !isPrivate(T->getDecl()); }
-    bool VisitTypedefType(TypedefType *T) { return !isPrivate(T->getDecl()); }
-  };
-  return !Finder().TraverseType(Type);
+  return !allOf(Type, [](const clang::Type *Each) {
+    const auto *Tag = dyn_cast<TagType>(Each);
+    const auto *Named = dyn_cast<TypedefType>(Each);
+    return !(Tag && isPrivate(Tag->getDecl())) && !(Named && isPrivate(Named->getDecl()));
+  });
 }
 
 bool hasOwnAddress(const FieldDecl *Field) {
@@ -194,7 +196,7 @@ bool hasOwnAddress(const FieldDecl *Field) {
 namespace {
 
 // What becomes of a closure in the function around it.
-struct Closure : RecursiveASTVisitor<Closure> {
+struct Closure : Walk {
   explicit Closure(const CXXRecordDecl *Type) : Type(Type) {}
 
   const CXXRecordDecl *Type;
@@ -204,47 +206,40 @@ struct Closure : RecursiveASTVisitor<Closure> {
   llvm::DenseSet<const DeclRefExpr *> Called;
   llvm::SmallVector<const DeclRefExpr *, 8> Named;
 
-  bool VisitLambdaExpr(LambdaExpr *E) {
-    if (E->getLambdaClass() == Type)
-      Made = E;
-    // Another that captures it does what is seen in that one's body.
-    for (const Expr *Captured : E->capture_inits())
-      if (Captured)
-        allow(copied(Captured) ? copied(Captured) : Captured);
-    return true;
-  }
-  bool VisitVarDecl(VarDecl *D) {
-    if (D->getType()->getAsCXXRecordDecl() == Type && D->getInit())
-      if (isa<LambdaExpr>(D->getInit()->IgnoreUnlessSpelledInSource()))
-        Kept = true;
-    return true;
-  }
-  // It is called, or handed to a function.
-  bool VisitCallExpr(CallExpr *Call) {
-    for (const Expr *Argument : Call->arguments()) {
-      const Expr *Written = Argument->IgnoreUnlessSpelledInSource();
-      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
-      allow(Written);
+  bool visitStmt(const Stmt *S) override {
+    if (const auto *E = dyn_cast<LambdaExpr>(S)) {
+      if (E->getLambdaClass() == Type)
+        Made = E;
+      // Another that captures it does what is seen in that one's body.
+      for (const Expr *Captured : E->capture_inits())
+        if (Captured)
+          allow(copied(Captured) ? copied(Captured) : Captured);
+    } else if (const auto *Call = dyn_cast<CallExpr>(S)) {
+      // It is called, or handed to a function.
+      for (const Expr *Argument : Call->arguments())
+        give(Argument);
+    } else if (const auto *Object = dyn_cast<CXXConstructExpr>(S)) {
+      const Expr *Second = nullptr;
+      if (const Expr *Body = givenToThread(Object, Second))
+        give(Body);
+      else if (!signatureOf(Object->getType()).isNull() && Object->getNumArgs() == 1)
+        give(Object->getArg(0));
+    } else if (const auto *Ref = dyn_cast<DeclRefExpr>(S)) {
+      if (Ref->getType()->getAsCXXRecordDecl() == Type)
+        Named.push_back(Ref);
     }
     return true;
   }
-  bool VisitCXXConstructExpr(CXXConstructExpr *Made) {
-    const Expr *Second = nullptr;
-    if (const Expr *Body = givenToThread(Made, Second)) {
-      const Expr *Written = Body->IgnoreUnlessSpelledInSource();
-      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
-      allow(Written);
-    } else if (!signatureOf(Made->getType()).isNull() && Made->getNumArgs() == 1) {
-      const Expr *Written = Made->getArg(0)->IgnoreUnlessSpelledInSource();
-      Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
-      allow(Written);
-    }
+  bool visitDecl(const Decl *D) override {
+    const auto *Variable = dyn_cast<VarDecl>(D);
+    Kept |= Variable && Variable->getType()->getAsCXXRecordDecl() == Type && Variable->getInit() &&
+            isa<LambdaExpr>(Variable->getInit()->IgnoreUnlessSpelledInSource());
     return true;
   }
-  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-    if (Ref->getType()->getAsCXXRecordDecl() == Type)
-      Named.push_back(Ref);
-    return true;
+  void give(const Expr *E) {
+    const Expr *Written = E->IgnoreUnlessSpelledInSource();
+    Given |= isa<LambdaExpr>(Written) && cast<LambdaExpr>(Written)->getLambdaClass() == Type;
+    allow(Written);
   }
   void allow(const Expr *E) {
     if (const auto *Ref = dyn_cast<DeclRefExpr>(E->IgnoreParenImpCasts()))
@@ -284,7 +279,7 @@ bool onlyCalled(const CXXRecordDecl *Type) {
   if (!Around || !Around->getBody() || !Operators)
     return false;
   Closure Uses(Type);
-  Uses.TraverseStmt(Around->getBody());
+  Uses.walk(Around->getBody());
   // Each of several would have what it has captured, and changes, to itself.
   if (Uses.Made && Uses.Made->isMutable() && Operators > 1)
     return false;
@@ -295,20 +290,18 @@ bool onlyCalled(const CXXRecordDecl *Type) {
 }
 
 bool standsAlone(const LambdaExpr *Made) {
-  struct Looking : RecursiveASTVisitor<Looking> {
-    bool VisitDeclStmt(DeclStmt *) { return false; }
-    bool VisitLambdaExpr(LambdaExpr *) { return false; }
-    bool VisitCXXThisExpr(CXXThisExpr *) { return false; }
-    bool VisitBinaryOperator(BinaryOperator *E) { return !E->isAssignmentOp(); }
-    bool VisitUnaryOperator(UnaryOperator *E) { return !E->isIncrementDecrementOp(); }
-    bool VisitCallExpr(CallExpr *Call) {
+  auto ChangesNothing = [](const Stmt *S) {
+    if (const auto *Binary = dyn_cast<BinaryOperator>(S))
+      return !Binary->isAssignmentOp();
+    if (const auto *Unary = dyn_cast<UnaryOperator>(S))
+      return !Unary->isIncrementDecrementOp();
+    if (const auto *Call = dyn_cast<CallExpr>(S))
       return Call->getDirectCallee() && llvm::none_of(operandsOf(Call), [&](const Expr *Each) {
                return mayWrite(Call, Each);
              });
-    }
+    return !isa<DeclStmt, LambdaExpr, CXXThisExpr>(S);
   };
-  return !Made->isGenericLambda() && capturesPlainly(Made) &&
-         Looking().TraverseStmt(Made->getBody());
+  return !Made->isGenericLambda() && capturesPlainly(Made) && allOf(Made->getBody(), ChangesNothing);
 }
 
 std::string printedName(const VarDecl *Variable) {
@@ -332,11 +325,10 @@ const CompoundStmt *blockOf(const FunctionDecl *F) {
 }
 
 bool canThrow(const CXXThrowExpr *E) {
-  struct Looking : RecursiveASTVisitor<Looking> {
-    bool VisitLambdaExpr(LambdaExpr *) { return false; }
-    bool VisitExpr(Expr *Part) { return notCarried(Part).empty(); }
-  };
-  return !E->getSubExpr() || Looking().TraverseStmt(const_cast<Expr *>(E->getSubExpr()));
+  return !E->getSubExpr() || allOf(E->getSubExpr(), [](const Stmt *S) {
+    const auto *Part = dyn_cast<Expr>(S);
+    return !isa<LambdaExpr>(S) && (!Part || notCarried(Part).empty());
+  });
 }
 
 namespace {
@@ -345,14 +337,11 @@ bool anyLocal(const TemplateArgumentList &For);
 
 // True for a type local to a function or a lambda expression, and for types made with one.
 bool isLocal(QualType Type) {
-  struct Looking : RecursiveASTVisitor<Looking> {
-    bool VisitTagType(TagType *T) {
-      const auto *Made = dyn_cast<ClassTemplateSpecializationDecl>(T->getDecl());
-      return !T->getDecl()->getParentFunctionOrMethod() &&
-             !(Made && anyLocal(Made->getTemplateArgs()));
-    }
-  };
-  return !Looking().TraverseType(Type.getCanonicalType());
+  return !allOf(Type.getCanonicalType(), [](const clang::Type *Each) {
+    const auto *Tag = dyn_cast<TagType>(Each);
+    const auto *Made = Tag ? dyn_cast<ClassTemplateSpecializationDecl>(Tag->getDecl()) : nullptr;
+    return !Tag || (!Tag->getDecl()->getParentFunctionOrMethod() && !(Made && anyLocal(Made->getTemplateArgs())));
+  });
 }
 
 bool anyLocal(const TemplateArgumentList &For) {
@@ -376,12 +365,9 @@ bool madeForLocal(const FunctionDecl *F) {
 
 // Whether something in it still stands for all of a pack's, which is written out otherwise: a generic lambda expression.
 static bool namesPack(const FunctionDecl *F) {
-  struct Looking : RecursiveASTVisitor<Looking> {
-    bool VisitPackExpansionExpr(PackExpansionExpr *) { return false; }
-    bool VisitFunctionParmPackExpr(FunctionParmPackExpr *) { return false; }
-    bool VisitSubstNonTypeTemplateParmPackExpr(SubstNonTypeTemplateParmPackExpr *) { return false; }
-  };
-  return F->isTemplateInstantiation() && !Looking().TraverseStmt(F->getBody());
+  return F->isTemplateInstantiation() && !allOf(F->getBody(), [](const Stmt *S) {
+    return !isa<PackExpansionExpr, FunctionParmPackExpr, SubstNonTypeTemplateParmPackExpr>(S);
+  });
 }
 
 std::string notCarried(const FunctionDecl *F) {

@@ -2,6 +2,7 @@
 // calls.  The library calls them through a pointer, which may be any of its type; where one is given, by its name or by a
 // pointer, the prefetch thread gives its version.
 #include "Cxx.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -42,7 +43,9 @@ const DeclRefExpr *nameIn(const Expr *Argument) {
 }
 
 // The functions of the program that are named, but to be called, and what is given to others.
-struct Taking : RecursiveASTVisitor<Taking> {
+struct Taking : Walk {
+  Taking() { ImplicitCode = true; }
+
   llvm::DenseSet<const Expr *> Callees;
   std::vector<const FunctionDecl *> Named;
   struct Place {
@@ -53,33 +56,38 @@ struct Taking : RecursiveASTVisitor<Taking> {
   std::vector<Place> Given;
   bool Written = true;
 
-  bool shouldVisitImplicitCode() const { return true; }
-  bool VisitCallExpr(CallExpr *Call) {
-    Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
-    return give(Call->getDirectCallee(), Call, Call);
-  }
-  bool VisitCXXConstructExpr(CXXConstructExpr *Made) { return give(Made->getConstructor(), Made, Made); }
-  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-    if (const auto *F = dyn_cast<FunctionDecl>(Ref->getDecl()); F && !Callees.contains(Ref))
-      Named.push_back(F);
+  bool visitStmt(const Stmt *S) override {
+    if (const auto *Call = dyn_cast<CallExpr>(S)) {
+      Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
+      give(Call->getDirectCallee(), Call);
+    } else if (const auto *Made = dyn_cast<CXXConstructExpr>(S)) {
+      give(Made->getConstructor(), Made);
+    } else if (const auto *Ref = dyn_cast<DeclRefExpr>(S)) {
+      if (const auto *F = dyn_cast<FunctionDecl>(Ref->getDecl()); F && !Callees.contains(Ref))
+        Named.push_back(F);
+    }
     return true;
   }
-  bool TraverseCXXDefaultInitExpr(CXXDefaultInitExpr *E) { return unwritten(E->getExpr()); }
-  bool TraverseCXXDefaultArgExpr(CXXDefaultArgExpr *E) { return unwritten(E->getExpr()); }
-  bool unwritten(Expr *E) {
+  bool entersStmt(const Stmt *S) override {
+    const Expr *Default = nullptr;
+    if (const auto *Member = dyn_cast<CXXDefaultInitExpr>(S))
+      Default = Member->getExpr();
+    else if (const auto *Argument = dyn_cast<CXXDefaultArgExpr>(S))
+      Default = Argument->getExpr();
+    if (!Default)
+      return true;
     bool Was = Written;
     Written = false;
-    TraverseStmt(E);
+    walk(Default);
     Written = Was;
-    return true;
+    return false;
   }
-  // What a thread runs is another matter.
-  template <typename T> bool give(const FunctionDecl *Callee, const Expr *E, T *To) {
+  // A thread's function is not given to its callee: Threads.cpp follows it.
+  template <typename Caller> void give(const FunctionDecl *Callee, const Caller *E) {
     const Expr *Second = nullptr, *Body = givenToThread(E, Second);
-    for (const Expr *Argument : To->arguments())
+    for (const Expr *Argument : E->arguments())
       if (Callee && Argument != Body)
         Given.push_back({Callee->getCanonicalDecl(), Argument, Written});
-    return true;
   }
 };
 
@@ -156,9 +164,9 @@ void Program::findGiven() {
     Taking In;
     if (const auto *Made = dyn_cast<CXXConstructorDecl>(F->Decl))
       for (const CXXCtorInitializer *Part : Made->inits())
-        In.TraverseStmt(Part->getInit());
+        In.walk(Part->getInit());
     // A lambda expression is part of the function around it: what is in it is of that one's as well as its own.
-    In.TraverseStmt(F->Decl->getBody());
+    In.walk(F->Decl->getBody());
     See(In, F.get());
   }
   for (auto &U : Units)
@@ -166,7 +174,7 @@ void Program::findGiven() {
       for (const VarDecl *Variable : globals(*U))
         if (Variable->getInit()) {
           Taking In;
-          In.TraverseStmt(const_cast<Expr *>(Variable->getInit()));
+          In.walk(Variable->getInit());
           See(In, nullptr);
         }
   // What is given by a pointer may be any of its type; it is asked whether it is one that has a name there.

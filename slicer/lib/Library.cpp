@@ -2,6 +2,7 @@
 // the constructor that make_unique() runs, the lambda expression that for_each() is given.  Where the library calls by a
 // pointer, or virtually, nobody knows when.
 #include "Cxx.h"
+#include "Walk.h"
 
 #include <functional>
 
@@ -12,55 +13,53 @@ using namespace clang;
 namespace {
 
 // What one function calls by name, and whose address it takes.
-struct Names : RecursiveASTVisitor<Names> {
+struct Names : Walk {
+  Names() { ImplicitCode = true; }
+
   std::vector<const FunctionDecl *> Called, Taken;
   std::vector<QualType> Pointers; // what is called through
   llvm::DenseSet<const Expr *> Callees;
 
-  bool shouldVisitImplicitCode() const { return true; }
-  bool VisitCallExpr(CallExpr *Call) {
-    Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
-    if (const FunctionDecl *Callee = Call->getDirectCallee())
-      Called.push_back(Callee->getCanonicalDecl());
-    else if (const auto *Through = dyn_cast<BinaryOperator>(Call->getCallee()->IgnoreParens());
-             Through && Through->isPtrMemOp())
-      Pointers.push_back(Through->getRHS()->getType());
-    else
-      Pointers.push_back(Call->getCallee()->getType());
-    return true;
-  }
-  bool VisitCXXConstructExpr(CXXConstructExpr *Made) {
-    Called.push_back(Made->getConstructor()->getCanonicalDecl());
-    return true;
-  }
-  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-    const auto *Named = dyn_cast<FunctionDecl>(Ref->getDecl());
-    if (Named && !Callees.contains(Ref))
-      Taken.push_back(Named->getCanonicalDecl());
+  bool visitStmt(const Stmt *S) override {
+    if (const auto *Call = dyn_cast<CallExpr>(S)) {
+      Callees.insert(Call->getCallee()->IgnoreParenImpCasts());
+      if (const FunctionDecl *Callee = Call->getDirectCallee())
+        Called.push_back(Callee->getCanonicalDecl());
+      else if (const auto *Through = dyn_cast<BinaryOperator>(Call->getCallee()->IgnoreParens());
+               Through && Through->isPtrMemOp())
+        Pointers.push_back(Through->getRHS()->getType());
+      else
+        Pointers.push_back(Call->getCallee()->getType());
+    } else if (const auto *Made = dyn_cast<CXXConstructExpr>(S)) {
+      Called.push_back(Made->getConstructor()->getCanonicalDecl());
+    } else if (const auto *Ref = dyn_cast<DeclRefExpr>(S)) {
+      const auto *Named = dyn_cast<FunctionDecl>(Ref->getDecl());
+      if (Named && !Callees.contains(Ref))
+        Taken.push_back(Named->getCanonicalDecl());
+    }
     return true;
   }
 };
 
-class Library : public RecursiveASTVisitor<Library> {
+class Library : public Walk {
 public:
   Library(const SourceManager &Sources, std::function<void(const FunctionDecl *, Names &)> Found)
-      : Sources(Sources), Found(std::move(Found)) {}
-
-  bool shouldVisitTemplateInstantiations() const { return true; }
-  bool shouldVisitImplicitCode() const { return true; }
-  bool TraverseDecl(Decl *D) {
-    bool Within = !D || isa<TranslationUnitDecl, NamespaceDecl, LinkageSpecDecl>(D) ||
-                  Sources.isInSystemHeader(D->getLocation());
-    return !Within || RecursiveASTVisitor::TraverseDecl(D);
+      : Sources(Sources), Found(std::move(Found)) {
+    ImplicitCode = Instantiations = true;
   }
-  bool VisitFunctionDecl(FunctionDecl *F) {
-    if (!F->isThisDeclarationADefinition() || F->isDependentContext() || !F->getBody())
+
+  bool entersDecl(const Decl *D) override {
+    return isa<TranslationUnitDecl, NamespaceDecl, LinkageSpecDecl>(D) || Sources.isInSystemHeader(D->getLocation());
+  }
+  bool visitDecl(const Decl *D) override {
+    const auto *F = dyn_cast<FunctionDecl>(D);
+    if (!F || !F->isThisDeclarationADefinition() || F->isDependentContext() || !F->getBody())
       return true;
     Names In;
     if (const auto *Constructor = dyn_cast<CXXConstructorDecl>(F))
       for (const CXXCtorInitializer *Part : Constructor->inits())
-        In.TraverseStmt(Part->getInit());
-    In.TraverseStmt(F->getBody());
+        In.walk(Part->getInit());
+    In.walk(F->getBody());
     Found(F, In);
     return true;
   }
@@ -86,7 +85,7 @@ void Program::readLibrary(const Unit &U) {
     if (Method && Method->isVirtual())
       LibraryEscaping.push_back(F->getCanonicalDecl());
     LibraryCalls[F->getCanonicalDecl()] = std::move(In.Called);
-  }).TraverseDecl(U.context().getTranslationUnitDecl());
+  }).walk(U.context().getTranslationUnitDecl());
 }
 
 // What a std::function holds it calls by a pointer to a function that the library makes for each kind of what is held.

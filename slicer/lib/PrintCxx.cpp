@@ -5,6 +5,7 @@
 
 #include "Cxx.h"
 #include "Print.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -12,15 +13,12 @@ using namespace clang;
 
 // Whether a template is used in it with an expression, which is written as it was: its names have no namespaces.
 static bool madeWithNames(QualType Type) {
-  struct Looking : RecursiveASTVisitor<Looking> {
-    bool VisitTemplateSpecializationType(TemplateSpecializationType *T) {
-      return llvm::none_of(T->template_arguments(),
-                           [](const TemplateArgument &Each) { return Each.getKind() == TemplateArgument::Expression; });
-    }
-    // What a typedef stands for is not written.
-    bool TraverseTypedefType(TypedefType *) { return true; }
-  };
-  return !Looking().TraverseType(Type);
+  return !allOf(Type, [](const clang::Type *Each) {
+    const auto *Made = dyn_cast<TemplateSpecializationType>(Each);
+    return !Made || llvm::none_of(Made->template_arguments(), [](const TemplateArgument &Argument) {
+             return Argument.getKind() == TemplateArgument::Expression;
+           });
+  });
 }
 
 std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {

@@ -6,6 +6,7 @@
 #include "llvm/Support/Path.h"
 
 #include "Cxx.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -44,23 +45,17 @@ void findExpanded(Function &F) {
   const FunctionDecl *Around = F.Decl, *Pattern = nullptr;
   for (; Around && !Pattern; Around = dyn_cast_or_null<FunctionDecl>(Around->getParentFunctionOrMethod()))
     Pattern = Around->getTemplateInstantiationPattern();
-  struct Expansions : RecursiveASTVisitor<Expansions> {
-    std::vector<SourceRange> Found;
-    bool VisitPackExpansionExpr(PackExpansionExpr *E) {
-      Found.push_back(E->getSourceRange());
-      return true;
-    }
-    bool VisitCXXFoldExpr(CXXFoldExpr *E) {
-      Found.push_back(E->getSourceRange());
-      return true;
-    }
-  } In;
   if (!Pattern || !Pattern->getBody())
     return;
-  In.TraverseStmt(Pattern->getBody());
+  std::vector<SourceRange> Expansions;
+  allOf(Pattern->getBody(), [&](const Stmt *S) {
+    if (isa<PackExpansionExpr, CXXFoldExpr>(S))
+      Expansions.push_back(S->getSourceRange());
+    return true;
+  });
   const SourceManager &Sources = F.Home->sources();
   SourceRange Body = F.Decl->getBody()->getSourceRange();
-  for (SourceRange Each : In.Found)
+  for (SourceRange Each : Expansions)
     for (const CallExpr *Call : F.Calls)
       if (Sources.isPointWithin(Each.getBegin(), Body.getBegin(), Body.getEnd()) &&
           Sources.isPointWithin(Call->getBeginLoc(), Each.getBegin(), Each.getEnd()))
@@ -69,37 +64,40 @@ void findExpanded(Function &F) {
 
 // The functions of a unit that have a body: in namespaces, classes, templates' instances and lambda
 // expressions.  What the headers of the system define is the system's.
-class Definitions : public RecursiveASTVisitor<Definitions> {
+class Definitions : public Walk {
 public:
   Definitions(const SourceManager &Sources, std::function<void(const FunctionDecl *)> Found)
-      : Sources(Sources), Found(std::move(Found)) {}
+      : Sources(Sources), Found(std::move(Found)) {
+    Instantiations = true;
+  }
 
-  bool shouldVisitTemplateInstantiations() const { return true; }
-  bool TraverseDecl(Decl *D) {
-    if (D && !isa<TranslationUnitDecl>(D) && Sources.isInSystemHeader(D->getLocation()))
-      return true;
-    return RecursiveASTVisitor::TraverseDecl(D);
+  bool entersDecl(const Decl *D) override {
+    return isa<TranslationUnitDecl>(D) || !Sources.isInSystemHeader(D->getLocation());
   }
-  bool VisitFunctionDecl(FunctionDecl *F) {
-    if (F->isThisDeclarationADefinition() && F->getBody() && !F->isDependentContext())
-      Found(F);
-    return true;
-  }
-  // What makes an object of what its members are made of, where nobody has written it.
-  bool VisitCXXRecordDecl(CXXRecordDecl *Class) {
-    if (Class->isThisDeclarationADefinition())
-      for (CXXConstructorDecl *Each : Class->ctors())
+  bool visitDecl(const Decl *D) override {
+    if (const auto *F = dyn_cast<FunctionDecl>(D))
+      define(F);
+    // A constructor that the compiler adds.
+    const auto *Class = dyn_cast<CXXRecordDecl>(D);
+    if (Class && Class->isThisDeclarationADefinition())
+      for (const CXXConstructorDecl *Each : Class->ctors())
         if (Each->isImplicit() && Each->isDefaultConstructor())
-          VisitFunctionDecl(Each);
+          define(Each);
     return true;
   }
-  bool VisitLambdaExpr(LambdaExpr *Lambda) {
-    for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
-      VisitFunctionDecl(const_cast<FunctionDecl *>(Each));
+  bool visitStmt(const Stmt *S) override {
+    if (const auto *Lambda = dyn_cast<LambdaExpr>(S))
+      for (const FunctionDecl *Each : operatorsOf(Lambda->getLambdaClass()))
+        define(Each);
     return true;
   }
 
 private:
+  void define(const FunctionDecl *F) {
+    if (F->isThisDeclarationADefinition() && F->getBody() && !F->isDependentContext())
+      Found(F);
+  }
+
   const SourceManager &Sources;
   std::function<void(const FunctionDecl *)> Found;
 };
@@ -183,22 +181,18 @@ void Program::alias(Unit &U, const FunctionDecl *Other) {
 // A name whose function is chosen when the program is loaded (ifunc): any that the resolver names. Calls by that name are not
 // known to be of one of them: the one that is called counts for itself.
 void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
-  struct Names : RecursiveASTVisitor<Names> {
-    Program &P;
-    std::vector<const FunctionDecl *> &Chosen;
-    Names(Program &P, std::vector<const FunctionDecl *> &Chosen) : P(P), Chosen(Chosen) {}
-    bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-      if (Function *F = P.function(dyn_cast<FunctionDecl>(Ref->getDecl()))) {
-        F->NotCarried = "it may be called by a name that is resolved when the program is loaded";
-        Chosen.push_back(F->Decl);
-      }
-      return true;
+  auto Leave = [&](const Stmt *S) {
+    const auto *Ref = dyn_cast<DeclRefExpr>(S);
+    if (Function *Named = Ref ? function(dyn_cast<FunctionDecl>(Ref->getDecl())) : nullptr) {
+      Named->NotCarried = "it may be called by a name that is resolved when the program is loaded";
+      LibraryCalls[Other->getCanonicalDecl()].push_back(Named->Decl);
     }
+    return true;
   };
   llvm::StringRef Resolver = Other->getAttr<IFuncAttr>()->getResolver();
   for (auto &F : Functions)
     if (F->Home == &U && F->Symbol == Resolver)
-      Names(*this, LibraryCalls[Other->getCanonicalDecl()]).TraverseStmt(F->Decl->getBody());
+      allOf(F->Decl->getBody(), Leave);
 }
 
 // Functions that are made from one template have one text, and parts of their trees, in common.
@@ -231,7 +225,7 @@ void Program::index() {
       Definitions(U->sources(), [&](const FunctionDecl *F) {
         if (!Internal.count(F->getCanonicalDecl()))
           add(*U, F);
-      }).TraverseDecl(U->context().getTranslationUnitDecl());
+      }).walk(U->context().getTranslationUnitDecl());
   findTemplates();
   for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty() && U->cxx())

@@ -4,6 +4,7 @@
 #include "Edits.h"
 #include "Exchange.h"
 #include "Related.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -279,11 +280,7 @@ bool Related::mayPause(const Function &F) {
   // What comes before is counted still.
   const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
   for (const CXXCtorInitializer *Part : Constructor ? Constructor->inits() : CXXConstructorDecl::init_const_range(nullptr, nullptr)) {
-    struct Looking : RecursiveASTVisitor<Looking> {
-      bool VisitCallExpr(CallExpr *) { return false; }
-      bool VisitLambdaExpr(LambdaExpr *) { return false; }
-    };
-    if (!Looking().TraverseStmt(Part->getInit()))
+    if (!allOf(Part->getInit(), [](const Stmt *S) { return !isa<CallExpr, LambdaExpr>(S); }))
       return false;
     const auto *Made = dyn_cast<CXXConstructExpr>(Part->getInit()->IgnoreImplicit());
     if (const Function *Inner = Made ? P.function(Made->getConstructor()) : nullptr;

@@ -3,6 +3,7 @@
 // by which their threads belong together.
 #include "Cxx.h"
 #include "Edits.h"
+#include "Walk.h"
 
 namespace foreread::slicer {
 
@@ -88,24 +89,21 @@ bool movesUnseen(const FunctionDecl *Body) {
 }
 
 // The closures that expressions are or name.
-struct Closures : RecursiveASTVisitor<Closures> {
+struct Closures : Walk {
   std::vector<const CXXRecordDecl *> Found;
-  bool VisitLambdaExpr(LambdaExpr *E) {
-    Found.push_back(E->getLambdaClass());
-    return true;
-  }
-  bool TraverseStmt(Stmt *S) {
-    // What is in the body of one is another's, and other calls are seen by themselves.
-    if (auto *Lambda = dyn_cast_or_null<LambdaExpr>(S))
-      return VisitLambdaExpr(Lambda);
-    const auto *Made = dyn_cast_or_null<CXXConstructExpr>(S);
+  bool entersStmt(const Stmt *S) override {
+    // The body of a closure belongs to the closure, and other calls are seen by themselves.
+    if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
+      Found.push_back(Lambda->getLambdaClass());
+      return false;
+    }
+    const auto *Made = dyn_cast<CXXConstructExpr>(S);
     const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
-    if (isa_and_nonnull<CallExpr>(S) || (Record && !Record->isLambda()))
-      return true;
-    return RecursiveASTVisitor::TraverseStmt(S);
+    return !isa<CallExpr>(S) && (!Record || Record->isLambda());
   }
-  bool VisitDeclRefExpr(DeclRefExpr *Ref) {
-    const CXXRecordDecl *Record = Ref->getType()->getAsCXXRecordDecl();
+  bool visitStmt(const Stmt *S) override {
+    const auto *Ref = dyn_cast<DeclRefExpr>(S);
+    const CXXRecordDecl *Record = Ref ? Ref->getType()->getAsCXXRecordDecl() : nullptr;
     if (Record && Record->isLambda())
       Found.push_back(Record);
     return true;
@@ -132,7 +130,7 @@ void Program::findThreads() {
       Closures Given;
       for (const Stmt *Part : E->children())
         if (const auto *Argument = dyn_cast_or_null<Expr>(Part))
-          Given.TraverseStmt(const_cast<Expr *>(Argument));
+          Given.walk(Argument);
       const auto *Made = dyn_cast<CXXConstructExpr>(E);
       // A copy of it is what is given.
       const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
