@@ -23,6 +23,7 @@ mod nearest;
 mod rank;
 mod redact;
 mod settings;
+mod underway;
 mod upkeep;
 
 use std::cmp::Reverse;
@@ -50,6 +51,7 @@ pub use identity::identity_of;
 pub use models::ModelFile;
 pub use nearest::foreign;
 pub use rank::rank;
+pub use underway::{Underway, underway_at};
 
 /// Size of one record, at most, in bytes.
 pub const RECORD_LIMIT: u64 = 256 << 20;

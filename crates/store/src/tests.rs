@@ -553,13 +553,26 @@ fn an_account_of_a_run_that_is_spoilt_or_newer_is_named_and_not_read() {
 }
 
 #[test]
-fn a_program_is_being_recorded_as_long_as_its_record_grows() {
+fn a_run_is_known_as_long_as_its_record_grows() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
-    let known = identity("/bin/tool", &["tool", "a"]);
-    assert!(!store.is_being_recorded(&known));
-    let growing = begun(&store, &known);
-    assert!(store.is_being_recorded(&known));
+    let [one, other] = ["a", "b"].map(|word| identity("/bin/tool", &["tool", word]));
+    assert_eq!(store.underway_of(&one), None);
+    let growing = begun(&store, &one);
+    let run = Underway {
+        id: identity::id(&one),
+        identity: one.clone(),
+        began: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
+        writer: Some(std::process::id()),
+    };
+    assert_eq!(store.underway_of(&one).as_ref(), Some(&run));
+    assert_eq!(store.underway_of(&other), None);
+    assert_eq!(store.underway(), std::slice::from_ref(&run));
+    assert_eq!(underway_at(&store.place_for(&one).path()), Some(run));
     drop(growing);
-    assert!(!store.is_being_recorded(&known));
+    assert_eq!(store.underway_of(&one), None);
+    assert!(store.underway().is_empty());
+    // Its writer is gone.
+    abandon(&store, &one);
+    assert!(store.underway().is_empty());
 }

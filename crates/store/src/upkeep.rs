@@ -135,18 +135,10 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a run of this program is writing its record now.
-    pub fn is_being_recorded(&self, identity: &Identity) -> bool {
-        let partials = self.place_for(identity).partials().unwrap_or_default();
-        partials
-            .iter()
-            .any(|partial| matches!(partial.take_over(), Ok(None)))
-    }
-
     /// Takes in what killed recorders left. What cannot be done now is tried again at the next
     /// opening, so failures are not reported.
     pub(super) fn take_in(&self) {
-        for destination in self.abandoned() {
+        for destination in self.unfinished() {
             for partial in destination.partials().unwrap_or_default() {
                 // Its writer lives, perhaps where its process number says nothing here.
                 let Ok(Some(taken)) = partial.take_over() else {
@@ -166,7 +158,7 @@ impl Store {
     }
 
     /// The records that recorders have begun in the store and not finished.
-    fn abandoned(&self) -> Vec<Place> {
+    pub(super) fn unfinished(&self) -> Vec<Place> {
         let Ok(listed) = Dir::read_from(self.directory.as_fd()) else {
             return Vec::new();
         };

@@ -5,15 +5,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use foreread_plan::format::Reader;
 use foreread_plan::{Identity, Rank};
 use foreread_run::Told;
-use foreread_store::{Store, StoredRecord, StoredRun, identity_of};
-use foreread_words::plain;
+use foreread_store::{Store, StoredRecord, StoredRun, Underway, identity_of, underway_at};
+use foreread_words::units::ago;
+use foreread_words::{counted, plain};
 
-use crate::list::command_line;
+use crate::list::{command_line, short_command_line};
+use crate::top::runs::front_of;
 
 /// A run to be shown.
 pub(crate) struct Chosen {
@@ -40,7 +43,7 @@ pub(crate) fn record(name: Option<&str>, last_run: bool, command: &[OsString]) -
         return record.context("the last run has no record: foreread explain says why");
     }
     if let Some(name) = name.filter(|name| is_path(name)) {
-        return Ok(Reader::open(Path::new(name))?);
+        return at(Path::new(name));
     }
     let store = Store::open()?;
     if !command.is_empty() {
@@ -65,7 +68,7 @@ pub(crate) fn run(name: Option<&str>, last_run: bool, command: &[OsString]) -> R
     if let Some(name) = name.filter(|name| is_path(name)) {
         let path = Path::new(name);
         let mut chosen = Chosen {
-            record: Some(Reader::open(path)?),
+            record: Some(at(path)?),
             told: None,
             remarks: Vec::new(),
             ranks: BTreeMap::new(),
@@ -123,11 +126,11 @@ impl Chosen {
                 plain(&format!("{why:#}"))
             )),
         }
-        if store.is_being_recorded(&reader.meta().identity) {
-            self.remarks.push(
-                "A run of this command is being recorded now. What is shown is the run before it."
-                    .to_owned(),
-            );
+        if let Some(run) = store.underway_of(&reader.meta().identity) {
+            self.remarks.push(format!(
+                "A run of this command is being recorded now ({}). What is shown is the run before it.",
+                since(&run)
+            ));
         }
     }
 }
@@ -158,34 +161,41 @@ fn is_path(name: &str) -> bool {
 
 fn of_command(store: &Store, command: &[OsString]) -> Result<(Reader, Vec<String>)> {
     let identity = identity_of(command);
+    // Its words may have been left out.
+    let redacted = store.redacted(&identity)?;
     let known = match store.find(&identity)? {
         Some(known) if known.0.exact => Some(known),
-        // Its words may have been left out.
-        other => match store.find(&store.redacted(&identity)?)? {
+        other => match store.find(&redacted)? {
             Some(known) if known.0.exact => Some(known),
             redacted => other.or(redacted),
         },
     };
+    let underway = || {
+        [&identity, &redacted]
+            .into_iter()
+            .find_map(|one| store.underway_of(one))
+    };
     let Some((found, record)) = known else {
-        let now = match store.is_being_recorded(&identity) {
-            true => ": its first run is still going on, and can be shown when it has ended",
-            false => "",
-        };
-        bail!("no record of {}{now}", command_line(&identity));
+        match underway() {
+            Some(run) => bail!(first_run(&[run])),
+            None => bail!("no record of {}", command_line(&identity)),
+        }
     };
     let mut remarks: Vec<String> = found.trouble.iter().map(|trouble| plain(trouble)).collect();
     if !found.exact {
         remarks.push(format!("this is the record of {}", plain(&found.differs)));
+        remarks.extend(underway().map(|run| first_run(&[run])));
     }
     Ok((record.open()?, remarks))
 }
 
 fn last(store: &Store) -> Result<Reader> {
     let entries = store.entries()?;
-    let Some(last) = entries.first() else {
-        bail!("{}: no records", store.folder().display());
-    };
-    last.reader()
+    match (entries.first(), &store.underway()[..]) {
+        (Some(last), _) => last.reader(),
+        (None, []) => bail!("{}: no records", store.folder().display()),
+        (None, runs) => bail!(first_run(runs)),
+    }
 }
 
 fn named(store: &Store, name: &str) -> Result<Reader> {
@@ -197,7 +207,67 @@ fn named(store: &Store, name: &str) -> Result<Reader> {
     let by_name = of_program(&entries, name).next();
     match by_name {
         Some((_, reader)) => Ok(reader),
-        None => by_id?.reader(),
+        None => by_id.map_err(|why| why_none(store, name, why))?.reader(),
+    }
+}
+
+/// The record at a path.
+fn at(path: &Path) -> Result<Reader> {
+    Reader::open(path).map_err(|why| or_underway_at(path, why))
+}
+
+/// Why no file at a path can be used; of a record that is not there yet, that it will be.
+pub(crate) fn or_underway_at(path: &Path, why: impl Into<Error>) -> Error {
+    match underway_at(path).filter(|_| !path.exists()) {
+        Some(run) => anyhow!("{}: {}", path.display(), first_run(&[run])),
+        None => why.into(),
+    }
+}
+
+/// Why no record has this id or is of a program with this name: it is in its first run, or is perhaps that of a record which cannot be read.
+pub(crate) fn why_none(store: &Store, name: &str, why: Error) -> Error {
+    let mut runs = store.underway();
+    let is_id = |run: &Underway| !name.is_empty() && run.id.starts_with(&name.to_ascii_lowercase());
+    runs.retain(|run| is_id(run) || is_of_program(&run.identity, name));
+    if !runs.is_empty() {
+        return anyhow!(first_run(&runs));
+    }
+    let entries = store.entries().unwrap_or_default();
+    let unusable = entries.iter().filter(|entry| entry.reader().is_err());
+    match unusable.count() as u64 {
+        0 => why,
+        count => anyhow!(
+            "{why:#}; {} cannot be used, and may be meant: foreread list",
+            counted(count, "record", "records")
+        ),
+    }
+}
+
+/// That there is no record yet of these runs, the last of which is told of.
+pub(crate) fn first_run(runs: &[Underway]) -> String {
+    let Some(run) = runs.last() else {
+        return String::new();
+    };
+    let more = match runs.len() - 1 {
+        0 => String::new(),
+        more => format!(
+            ", and {}",
+            counted(more as u64, "other like it", "others like it")
+        ),
+    };
+    format!(
+        "no record yet: the first run of {} is still going on ({}){more}; its record is there when it has ended",
+        short_command_line(&run.identity),
+        since(run)
+    )
+}
+
+/// Which process a run is, and when it began.
+fn since(run: &Underway) -> String {
+    let began = format!("began {}", ago(run.began, SystemTime::now()));
+    match run.writer.and_then(front_of) {
+        Some(process) => format!("process {process}, {began}"),
+        None => began,
     }
 }
 
@@ -206,14 +276,16 @@ pub(crate) fn of_program<'a>(
     entries: &'a [StoredRecord],
     name: &'a str,
 ) -> impl Iterator<Item = (&'a StoredRecord, Reader)> {
-    // What it was called by may be a link: sh is dash.
-    let named = move |identity: &Identity| {
-        let called = identity.argv.first();
-        let mut names = [&identity.exe].into_iter().chain(called);
-        names.any(|path| Path::new(path).ends_with(name))
-    };
     let read = entries
         .iter()
         .filter_map(|entry| Some((entry, entry.reader().ok()?)));
-    read.filter(move |(_, reader)| named(&reader.meta().identity))
+    read.filter(move |(_, reader)| is_of_program(&reader.meta().identity, name))
+}
+
+/// Whether a command runs a program of this name.
+fn is_of_program(identity: &Identity, name: &str) -> bool {
+    // What it was called by may be a link: sh is dash.
+    let called = identity.argv.first();
+    let mut names = [&identity.exe].into_iter().chain(called);
+    names.any(|path| Path::new(path).ends_with(name))
 }

@@ -9,7 +9,7 @@ use foreread_words::counted;
 use foreread_words::units::bytes;
 
 use crate::args;
-use crate::chosen::of_program;
+use crate::chosen::{of_program, why_none};
 use crate::output::output;
 
 /// Characters of an id that are shown, and ids.
@@ -53,7 +53,7 @@ fn instead(store: &Store, name: &str, why: Error) -> Error {
         .take(SHOWN)
         .collect();
     match ids[..] {
-        [] => why,
+        [] => why_none(store, name, why),
         [id] => anyhow!("{name:?} is no id of a record; the record of {name} has the id {id}"),
         _ => anyhow!(
             "{name:?} is no id of a record; the records of {name} have the ids {}",

@@ -9,12 +9,13 @@ use anyhow::Result;
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Rank, Summary};
 use foreread_store::{Store, StoredRecord};
-use foreread_words::units::{ago, bytes, cut};
+use foreread_words::units::{ago, bytes, cut, wrapped};
 use foreread_words::{counted, plain, quoted, shown};
 use serde::Serialize;
 
 use crate::args;
-use crate::output::{output, width};
+use crate::chosen::first_run;
+use crate::output::{columns, narrow, output, width};
 
 /// Characters of a command line that say what it is.
 const SHORT: usize = 240;
@@ -97,22 +98,31 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if records.is_empty() {
-        writeln!(
-            out,
-            "Nothing is known yet. foreread run -- COMMAND records it."
-        )?;
+        match &store.underway()[..] {
+            [] => writeln!(
+                out,
+                "Nothing is known yet. foreread run -- COMMAND records it."
+            )?,
+            runs => writeln!(out, "{}", first_run(runs))?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let columns = Columns::of(&records);
     let rank = columns.rank("RANK");
-    writeln!(
-        out,
+    let titles = format!(
         "{:<16}  {:<11}  {:>8}  {:>9}  {rank}COMMAND",
         "ID", "LAST USED", "FILES", "READ"
-    )?;
+    );
+    // Where the terminal breaks lines all the same, nothing is cut.
+    let width = width().filter(|width| *width >= titles.chars().count());
+    let note = narrow().filter(|_| width.is_none());
+    for line in note.iter().flat_map(|said| wrapped(said, self::columns())) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "{titles}")?;
     let now = SystemTime::now();
     for known in &records {
-        writeln!(out, "{}", line(known, &columns, now))?;
+        writeln!(out, "{}", line(known, &columns, width, now))?;
     }
     let size = records.iter().map(|known| known.entry.size).sum();
     writeln!(
@@ -146,7 +156,8 @@ impl Columns {
     }
 }
 
-fn line(known: &Known, columns: &Columns, now: SystemTime) -> String {
+/// A record's line, cut to a width if there is one.
+fn line(known: &Known, columns: &Columns, width: Option<usize>, now: SystemTime) -> String {
     let (files, read, command) = match &known.reader {
         Ok(reader) => (
             known.files.to_string(),
@@ -169,7 +180,7 @@ fn line(known: &Known, columns: &Columns, now: SystemTime) -> String {
         ago(known.entry.used, now),
         columns.rank(known.rank().as_deref().unwrap_or("-"))
     );
-    match width() {
+    match width {
         None => head + &command,
         Some(width) => {
             let room = width.saturating_sub(head.chars().count()).max(1);

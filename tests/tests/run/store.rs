@@ -79,6 +79,18 @@ pub const TESTS: &[Test] = &[
         narrow_lines,
     ),
     (
+        "a_terminal_of_20_columns_loses_no_command_from_the_list",
+        ALL,
+        &[Need::Command("script"), Need::Command("stty")],
+        narrow_list,
+    ),
+    (
+        "who_asks_for_a_record_of_a_newer_version_by_its_program_hears_that_one_cannot_be_used",
+        QUICK,
+        &[],
+        newer,
+    ),
+    (
         "the_preload_library_is_no_file_of_the_program",
         ALL,
         &[],
@@ -386,6 +398,45 @@ fn narrow_lines() {
     let shown = text(&lab.foreread(&["show"]).stdout);
     let (_, damaged) = shown.split_once("\ndamaged ").expect("a damaged record");
     assert_narrow(damaged);
+}
+
+fn narrow_list() {
+    let lab = Lab::new();
+    lab.run(&["sh", "-c", "cat /etc/passwd # to have a long command"]);
+    let list = format!("stty cols 20; {} list", foreread().display());
+    let mut script = lab.command("script");
+    let shown = finish(start(script.args(["-qec", &list, "/dev/null"])));
+    let shown = text(&shown.stdout);
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("this terminal has 20"), "{shown}");
+    assert!(
+        flat.contains("sh -c 'cat /etc/passwd # to have a long command'"),
+        "{shown}"
+    );
+}
+
+fn newer() {
+    let lab = Lab::new();
+    lab.run(&["sh", "-c", "cat /etc/passwd"]);
+    let record = lab.record();
+    let mut bytes = fs::read(&record).expect("the record");
+    // Where the format's version is.
+    bytes[8] = 99;
+    fs::write(&record, &bytes).expect("our own store");
+    for command in [
+        &["explain", "sh"][..],
+        &["forget", "sh"],
+        &["export", "sh", "--to", "csv"],
+    ] {
+        let answer = lab.foreread(command);
+        let said = text(&answer.stderr);
+        assert_eq!(answer.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("; 1 record cannot be used, and may be meant: foreread list"),
+            "{said}"
+        );
+    }
+    assert_eq!(fs::read(&record).expect("it stays"), bytes);
 }
 
 fn no_own_library() {

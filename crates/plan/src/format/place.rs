@@ -22,6 +22,8 @@ use super::WriteError;
 
 /// Names that are tried for a new file, at most.
 const TRIES: u32 = 64;
+/// What follows a record's name in that of a file that grows to be it.
+const PARTIAL: &str = ".partial-";
 
 /// A name in an open folder.
 #[derive(Clone, Debug)]
@@ -171,6 +173,12 @@ impl Partial {
         &self.0
     }
 
+    /// The process that began it, by its number, as its name has it.
+    pub fn writer(&self) -> Option<u32> {
+        let (_, numbers) = self.0.name.to_str()?.rsplit_once(PARTIAL)?;
+        numbers.split_once('-')?.0.parse().ok()
+    }
+
     /// Takes it over from a writer that is gone: locks it, and opens it. `None` while its writer lives, and where no locks
     /// are to be had.
     ///
@@ -307,7 +315,7 @@ pub(super) fn not_regular() -> io::Error {
 fn partial_prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     prefix.push(name);
-    prefix.push(".partial-");
+    prefix.push(PARTIAL);
     prefix
 }
 

@@ -93,6 +93,7 @@ fn what_a_living_writer_writes_is_not_taken_over() {
     let found = place.partials().unwrap();
     assert_eq!(found.len(), 1);
     assert!(found[0].take_over().unwrap().is_none());
+    assert_eq!(found[0].writer(), Some(std::process::id()));
     record.commit(Summary::default()).unwrap();
     assert!(found[0].take_over().is_err(), "it is gone");
 }

@@ -23,6 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args;
+use crate::chosen::or_underway_at;
 use crate::output::output;
 use families::Family;
 use streams::Streams;
@@ -156,7 +157,7 @@ fn read(
     streams: &mut Streams,
     progress: &ProgressBar,
 ) -> Result<Told> {
-    let mut trace = Trace::open(path, format)?;
+    let mut trace = Trace::open(path, format).map_err(|why| or_underway_at(path, why))?;
     let (mut accesses, mut opens, mut maps) = (0, 0, 0);
     while let Some(access) = trace.next(names) {
         if access.operation == Operation::Start {

@@ -94,7 +94,10 @@ impl Runs {
     pub(super) fn look(&mut self) -> Vec<Run> {
         let mut there = Vec::new();
         for helper in helpers() {
-            let Some((front, started)) = parent_and_start(helper) else {
+            let Some((_, started)) = parent_and_start(helper) else {
+                continue;
+            };
+            let Some(front) = front_of(helper) else {
                 continue;
             };
             there.push(helper);
@@ -145,11 +148,20 @@ fn helpers() -> Vec<u32> {
         return Vec::new();
     };
     let numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers
-        .filter(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == HELPER)
-        })
-        .collect()
+    numbers.filter(|pid| is_helper(*pid)).collect()
+}
+
+fn is_helper(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == HELPER)
+}
+
+/// The process that the shell waits for, of a helper's run; the helper itself where that is beside the program, and nobody's child.
+/// `None` if the process is no helper.
+pub(crate) fn front_of(helper: u32) -> Option<u32> {
+    let (parent, _) = parent_and_start(helper).filter(|_| is_helper(helper))?;
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is_front = program(parent).is_some_and(|one| Some(one) == program(helper));
+    Some(if is_front { parent } else { helper })
 }
 
 /// The process that a helper belongs to, and when the helper was started, in ticks.
@@ -195,7 +207,7 @@ mod tests {
         let (parent, started) = parent_and_start(own).expect("it runs");
         assert_eq!(parent, std::os::unix::process::parent_id());
         assert!(started > 0 && !helpers().contains(&own));
-        assert!(visit(own).is_none());
+        assert!(visit(own).is_none() && front_of(own).is_none());
         assert!(parent_and_start(u32::MAX).is_none());
     }
 }

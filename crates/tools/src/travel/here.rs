@@ -46,7 +46,7 @@ impl Fit {
         let ways = [
             (self.by_time, "by size and time"),
             (self.by_size, "by size alone"),
-            (self.unsaid, "of which no size is listed"),
+            (self.unsaid, "by path, without a size to compare"),
             (self.names, "by name"),
         ];
         let ways: Vec<_> = ways

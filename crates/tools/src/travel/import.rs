@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use super::here::{Here, Wanted};
 use super::{From, Goal, say_left_out};
 use crate::args;
+use crate::chosen::or_underway_at;
 use crate::list::short_command_line;
 use crate::output::output;
 
@@ -39,7 +40,9 @@ enum Source {
 impl Source {
     /// Opens a file of this format, or of the one that its content has.
     fn open(path: &Path, from: Option<From>) -> Result<Self> {
-        let file = File::open(path).with_context(|| path.display().to_string())?;
+        let file = File::open(path)
+            .with_context(|| path.display().to_string())
+            .map_err(|why| or_underway_at(path, why))?;
         let is_pipe = !file.metadata().is_ok_and(|meta| meta.is_file());
         let mut input = BufReader::with_capacity(HEAD, file);
         let from = match from {
@@ -77,6 +80,7 @@ impl Source {
     fn title(&self) -> String {
         match self {
             Self::Record(_) => "a record".to_owned(),
+            Self::List(Format::Estargz, _) => "an estargz list".to_owned(),
             Self::List(format, _) => format!("a {format} list"),
             Self::Trace(trace) => format!("a trace ({})", trace.format()),
         }
