@@ -253,7 +253,8 @@ impl Account {
         }
         for (file, why) in &report.gone {
             if let Some(name) = name(*file) {
-                self.files.push(format!("{name}: {}", plain(why)));
+                self.files
+                    .push(format!("{name}: was not fetched: {}", plain(why)));
             }
         }
         // Each thread that gave hints about a file has its say.

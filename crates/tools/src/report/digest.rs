@@ -78,12 +78,37 @@ pub(crate) struct File {
     pub(crate) bytes: u64,
     /// Of the time that reads waited, the share of reads that went on where the file's last read ended.
     pub(crate) onward_share: f64,
+    /// Whether no read began before the end of the file's last read.
+    pub(crate) goes_on: bool,
     /// Whether it is told of by itself, and is none of the others.
     #[serde(skip)]
     pub(crate) alone: bool,
     /// Bytes of each fate in the last run, in the order of [`Fate::ALL`], if they are known.
     pub(crate) fates: Option<[u64; Fate::ALL.len()]>,
     pub(crate) map: Map,
+}
+
+/// The order of a file's reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Most of the time that reads waited is that of reads that went on where the one before ended.
+    Onward,
+    /// Each read began behind the end of the one before it.
+    Gaps,
+    /// Any other.
+    Scattered,
+}
+
+impl File {
+    /// The order of the file's reads; `None` if no more than one waited.
+    pub(crate) fn order(&self) -> Option<Order> {
+        match (self.reads_waited, self.onward_share > 0.5, self.goes_on) {
+            (0..=1, ..) => None,
+            (_, true, _) => Some(Order::Onward),
+            (_, _, true) => Some(Order::Gaps),
+            _ => Some(Order::Scattered),
+        }
+    }
 }
 
 /// Files of which none was waited for long, but all of them together may have been.
@@ -125,6 +150,7 @@ struct Met {
     reads_waited: u64,
     waited_ns: u64,
     onward_ns: u64,
+    went_back: bool,
     bytes: u64,
     end: u64,
     most: u64,
@@ -255,6 +281,7 @@ pub(crate) fn digest(reader: &mut Reader, fates: &[FileFates]) -> Digest {
             waited_ns: met.waited_ns,
             bytes: met.bytes,
             onward_share: met.onward_ns as f64 / met.waited_ns as f64,
+            goes_on: !met.went_back,
             alone: alone.contains(&place),
             fates: fates[place].map(|one| one.bytes),
             map,
@@ -396,6 +423,7 @@ impl Met {
         if access.extent.offset == self.end && self.reads > 1 {
             self.onward_ns = self.onward_ns.saturating_add(waited);
         }
+        self.went_back |= access.extent.offset < self.end;
         self.end = access.extent.end();
         self.most = self.most.max(self.end);
         self.bytes = self.bytes.saturating_add(access.extent.len);

@@ -8,14 +8,21 @@ use foreread_run::Why;
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
-use super::digest::SMALL;
+use super::digest::{Order, SMALL};
 use super::facts::{Facts, Finding};
 
 /// Files that the last run waited for and that are findings, at most.
 const FILES: usize = 4;
 
 /// What begins the clause on a file that has changed, after its path.
-const CHANGES: [&str; 3] = [": is another file ", ": has changed ", ": was modified "];
+const CHANGES: [&str; 4] = [
+    ": is another file ",
+    ": has changed ",
+    ": was modified ",
+    NOT_FETCHED,
+];
+/// The last of them.
+const NOT_FETCHED: &str = ": was not fetched: ";
 
 impl Facts {
     pub(crate) fn with_findings(mut self) -> Self {
@@ -52,13 +59,18 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
         false => "foreread run fetches it ahead when it is not in memory.",
     };
     for file in record.files.iter().filter(|file| file.alone) {
-        let (order, advice) = match (file.reads_waited, file.onward_share > 0.5) {
-            (0..=1, _) => ("", advice),
-            (_, true) => (
-                " from front to back",
-                "The kernel reads ahead of this by itself: foreread adds little.",
-            ),
-            (_, false) => (" in scattered order", advice),
+        let order = file.order();
+        let advice = match order {
+            Some(Order::Onward) => {
+                "The kernel reads ahead of this by itself: foreread adds little."
+            }
+            _ => advice,
+        };
+        let order = match order {
+            None => "",
+            Some(Order::Onward) => " from front to back",
+            Some(Order::Gaps) => " from front to back with gaps",
+            Some(Order::Scattered) => " in scattered order",
         };
         found.push(Finding {
             what: format!(
@@ -203,6 +215,10 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
     for file in &run.files {
         // Where the path ends and what became of the file begins.
         let joint = CHANGES.iter().find_map(|change| file.rfind(change));
+        let advice = match file.contains(NOT_FETCHED) {
+            true => "The next run tries again.",
+            false => "The next run takes the file as it is now.",
+        };
         let (what, place) = match joint {
             Some(joint) => (
                 sentence(&format!("this file{}", &file[joint + 1..])),
@@ -210,12 +226,7 @@ fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
             ),
             None => (sentence(file), "changed since it was recorded"),
         };
-        say(
-            what,
-            place,
-            "The next run takes the file as it is now.",
-            None,
-        );
+        say(what, place, advice, None);
     }
 }
 

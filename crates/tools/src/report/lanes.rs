@@ -53,7 +53,6 @@ fn process(lane: &Lane, record: &Digest, most: u64) -> Chart {
 /// When each rank waited, and when was fetched for it, a chart each, by rank; of many, those that waited longest.
 pub(super) fn ranks(facts: &Facts) -> Vec<Chart> {
     let mut ranks: Vec<(u32, &Told)> = job(facts).collect();
-    let waited = |told: &Told| told.went.waits.waited_ns.iter().sum::<u64>();
     ranks.sort_by_key(|(rank, told)| (Reverse(waited(told)), *rank));
     ranks.truncate(RANKS);
     ranks.sort_by_key(|(rank, _)| *rank);
@@ -85,13 +84,14 @@ pub(super) fn ranks(facts: &Facts) -> Vec<Chart> {
 
 /// What is said above the ranks' lanes.
 pub(super) fn said_of_ranks(facts: &Facts) -> String {
-    let of = facts.run.as_ref().and_then(|run| run.rank);
-    let of = of.map_or(0, |rank| rank.of);
     let known = job(facts).count();
     let mut said = format!(
-        "The last run of each rank, since that rank's start: its waits above, what was requested ahead for it below. {known} of {} known.",
-        counted(of.into(), "rank is", "ranks are")
+        "The last run of each rank, since that rank's start: its waits above, what was requested ahead for it below. {}.",
+        known_of_all(facts)
     );
+    if let Some(own) = facts.run.as_ref().and_then(|run| run.rank) {
+        said += &format!(" The rest of this page is on rank {}.", own.rank);
+    }
     if known > RANKS {
         said += &format!(" Shown are the {RANKS} that waited longest.");
     }
@@ -103,6 +103,38 @@ pub(super) fn said_of_ranks(facts: &Facts) -> String {
         );
     }
     said
+}
+
+/// Which ranks waited longest and least, where several are known.
+pub(super) fn extremes(facts: &Facts) -> Option<String> {
+    let waits = || job(facts).map(|(rank, told)| (waited(told), rank));
+    let (most, least) = (waits().max()?, waits().min()?);
+    (most.0 > least.0).then(|| {
+        format!(
+            "{}: rank {} waited longest, {}, and rank {} least, {}",
+            known_of_all(facts),
+            most.1,
+            duration(most.0),
+            least.1,
+            duration(least.0)
+        )
+    })
+}
+
+/// How many ranks of all are known.
+fn known_of_all(facts: &Facts) -> String {
+    let of = facts.run.as_ref().and_then(|run| run.rank);
+    let of = of.map_or(0, |rank| rank.of);
+    let known = job(facts).count();
+    format!(
+        "{known} of {} known",
+        counted(of.into(), "rank is", "ranks are")
+    )
+}
+
+/// How long a rank's reads waited in its last run, in ns.
+fn waited(told: &Told) -> u64 {
+    told.went.waits.waited_ns.iter().sum()
 }
 
 /// The ranks whose last run is of the same job as the run that is shown.

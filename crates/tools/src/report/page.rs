@@ -7,7 +7,7 @@ use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
 use super::charts::{self, COLOURS, Chart};
-use super::digest::File;
+use super::digest::{File, Order};
 use super::facts::{Facts, date};
 use super::lanes;
 
@@ -96,10 +96,11 @@ pub(super) fn of(facts: &Facts) -> Result<String> {
 
 /// How a file was read and waited for.
 fn said_of_file(file: &File) -> String {
-    let order = match (file.reads_waited, file.onward_share > 0.5) {
-        (0..=1, _) => "",
-        (_, true) => ", from front to back",
-        (_, false) => ", scattered",
+    let order = match file.order() {
+        None => "",
+        Some(Order::Onward) => ", from front to back",
+        Some(Order::Gaps) => ", from front to back with gaps",
+        Some(Order::Scattered) => ", scattered",
     };
     let outcome = match &file.fates {
         None => "outcome not known".to_owned(),

@@ -47,6 +47,11 @@ fn meta() -> Meta {
 
 /// A record of so many files and processes, each read backward at this many places; a cold one.
 fn record(files: u32, reads: u64) -> Reader {
+    record_of(files, reads, |n| n * 7 % reads)
+}
+
+/// The same, with the read that has this many reads after it at such a place, in 8 KiB.
+fn record_of(files: u32, reads: u64, place: impl Fn(u64) -> u64) -> Reader {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.fr");
     let mut record = RecordFile::create(&path, &meta(), u64::MAX).unwrap();
@@ -67,7 +72,7 @@ fn record(files: u32, reads: u64) -> Reader {
             now += 1_000_000;
             let access = Access {
                 file: FileId(id),
-                extent: Extent::new((n * 7 % reads) * 8192, 4096),
+                extent: Extent::new(place(n) * 8192, 4096),
                 thread: ThreadId(id),
                 kind: Kind::Pread,
                 start: now,
@@ -111,7 +116,8 @@ fn told(plain_ns: u64, samples: u64) -> Told {
         "followed_own": true, "recorded": null, "ledger": ledger,
         "names": {"asked": 4, "fetched": 3, "used": 2, "late": 1, "unused": 1, "unknown": 0},
         "reads_seen": 10, "foreseen": 9, "notes": [], "unobserved": ["2 processes were not observed: privileged"],
-        "files": ["/srv/a: was modified since it was recorded"], "rank": null,
+        "files": ["/srv/a: was modified since it was recorded", "/srv/b: was not fetched: No such file or directory"],
+        "rank": null,
         "went": {
             "waits": {"bin_ns": 131_072, "waited_ns": vec![50_000; 1024], "reads": vec![1; 1024]},
             "samples": (0..samples).map(sample).collect::<Vec<_>>(),
@@ -278,6 +284,9 @@ fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
         if rank == 3 {
             one.meta.recorded_at += 86_400;
         }
+        if rank == 1 {
+            one.went.waits.waited_ns[0] += 1_000_000;
+        }
         all.run = Some(one.clone());
         all.ranks.insert(rank, one);
     }
@@ -288,14 +297,26 @@ fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
             .title
             .starts_with("rank 2 on host<1>: 1.00 s, waited ")
     );
+    let told = lines(&all, 80).join(" ");
+    assert!(
+        told.contains("3 of 5 ranks are known: rank 1 waited longest, "),
+        "{told}"
+    );
     let page = page::of(&all).unwrap();
+    assert!(page.contains("The rest of this page is on rank 3."));
     assert!(page.contains("id=\"ranks\"") && page.contains("3 of 5 ranks are known."));
     assert!(page.contains("1 rank is left out"));
     assert_eq!(csv::of(&all, Part::Ranks).lines().count(), 5);
 }
 
 #[test]
-fn one_read_has_no_order() {
+fn reads_with_gaps_between_them_are_not_scattered_and_one_has_no_order() {
+    let onward = facts(Some(record_of(1, 100, |n| 99 - n)), None).with_findings();
+    assert!(
+        onward.findings[0]
+            .what
+            .contains(" reads of this file from front to back with gaps waited ")
+    );
     let page = |reads| page::of(&facts(Some(record(1, reads)), None)).unwrap();
     assert!(page(100).contains("reads, scattered; "));
     assert!(page(1).contains("in 1 of 1 read; "));
@@ -356,12 +377,16 @@ fn an_explanation_is_one_screen_begins_with_the_line_of_the_run_and_keeps_to_any
 #[test]
 fn findings_are_told_worst_first() {
     let facts = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
-    let changed = facts.findings.iter().find(|one| one.place == "/srv/a");
-    let changed = changed.map(|one| one.what.as_str());
-    assert_eq!(
-        changed,
-        Some("This file was modified since it was recorded.")
-    );
+    for (place, what) in [
+        ("/srv/a", "This file was modified since it was recorded."),
+        (
+            "/srv/b",
+            "This file was not fetched: No such file or directory.",
+        ),
+    ] {
+        let told = facts.findings.iter().find(|one| one.place == place);
+        assert_eq!(told.map(|one| one.what.as_str()), Some(what));
+    }
     let costs: Vec<_> = facts.findings.iter().map(|one| one.cost_ns).collect();
     assert!(
         costs.is_sorted_by(|a, b| a >= b) && costs.len() > 5,

@@ -12,6 +12,7 @@ use foreread_words::counted;
 use foreread_words::units::wrapped;
 
 use super::facts::{Facts, date};
+use super::lanes::extremes;
 use super::page::numbers;
 use crate::output::{columns, output};
 use crate::{args, chosen};
@@ -70,6 +71,9 @@ pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
         note => format!("{} {} ({note})", one.name, one.value),
     });
     say(&numbers.join(", "), 0);
+    if let Some(ranks) = extremes(facts) {
+        say(&ranks, 0);
+    }
     let mut rest: Vec<Vec<String>> = Vec::new();
     let block = |text: [&str; 3]| -> Vec<String> {
         let mut block = Vec::new();
