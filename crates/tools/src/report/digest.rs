@@ -80,6 +80,8 @@ pub(crate) struct File {
     pub(crate) onward_share: f64,
     /// Whether no read began before the end of the file's last read.
     pub(crate) goes_on: bool,
+    /// Whether a read began behind the end of the file's last read.
+    pub(crate) has_gaps: bool,
     /// Whether it is told of by itself, and is none of the others.
     #[serde(skip)]
     pub(crate) alone: bool,
@@ -93,20 +95,20 @@ pub(crate) struct File {
 pub(crate) enum Order {
     /// Most of the time that reads waited is that of reads that went on where the one before ended.
     Onward,
-    /// Each read began behind the end of the one before it.
+    /// Each read began where the one before ended, or behind that.
     Gaps,
     /// Any other.
     Scattered,
 }
 
 impl File {
-    /// The order of the file's reads; `None` if no more than one waited.
+    /// The order of the file's reads; `None` if no more than one waited, or the first alone waited long of reads that went on.
     pub(crate) fn order(&self) -> Option<Order> {
-        match (self.reads_waited, self.onward_share > 0.5, self.goes_on) {
-            (0..=1, ..) => None,
-            (_, true, _) => Some(Order::Onward),
-            (_, _, true) => Some(Order::Gaps),
-            _ => Some(Order::Scattered),
+        match self.onward_share > 0.5 {
+            _ if self.reads_waited <= 1 => None,
+            true => Some(Order::Onward),
+            false if !self.goes_on => Some(Order::Scattered),
+            false => self.has_gaps.then_some(Order::Gaps),
         }
     }
 }
@@ -151,6 +153,7 @@ struct Met {
     waited_ns: u64,
     onward_ns: u64,
     went_back: bool,
+    has_gaps: bool,
     bytes: u64,
     end: u64,
     most: u64,
@@ -282,6 +285,7 @@ pub(crate) fn digest(reader: &mut Reader, fates: &[FileFates]) -> Digest {
             bytes: met.bytes,
             onward_share: met.onward_ns as f64 / met.waited_ns as f64,
             goes_on: !met.went_back,
+            has_gaps: met.has_gaps,
             alone: alone.contains(&place),
             fates: fates[place].map(|one| one.bytes),
             map,
@@ -424,6 +428,7 @@ impl Met {
             self.onward_ns = self.onward_ns.saturating_add(waited);
         }
         self.went_back |= access.extent.offset < self.end;
+        self.has_gaps |= access.extent.offset > self.end && self.reads > 1;
         self.end = access.extent.end();
         self.most = self.most.max(self.end);
         self.bytes = self.bytes.saturating_add(access.extent.len);

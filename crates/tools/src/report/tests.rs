@@ -9,7 +9,7 @@ use foreread_plan::{
 use foreread_run::{Fate, FileFates, Told, Why};
 use serde_json::json;
 
-use super::digest::{COLUMNS, FILES, LANES, ROWS};
+use super::digest::{COLUMNS, FILES, File, LANES, Order, ROWS};
 use super::facts::Facts;
 use super::text::lines;
 use super::{charts_of, csv, drawing, page};
@@ -311,6 +311,22 @@ fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
 
 #[test]
 fn reads_with_gaps_between_them_are_not_scattered_and_one_has_no_order() {
+    let order = |reads_waited, onward_share, goes_on, has_gaps| {
+        let file = File {
+            reads_waited,
+            onward_share,
+            goes_on,
+            has_gaps,
+            ..File::default()
+        };
+        file.order()
+    };
+    assert_eq!(order(9, 0.9, false, true), Some(Order::Onward));
+    assert_eq!(order(9, 0.1, true, true), Some(Order::Gaps));
+    assert_eq!(order(9, 0.1, false, true), Some(Order::Scattered));
+    // The first read waited longest.
+    assert_eq!(order(9, 0.1, true, false), None);
+    assert_eq!(order(1, 0.0, true, false), None);
     let onward = facts(Some(record_of(1, 100, |n| 99 - n)), None).with_findings();
     assert!(
         onward.findings[0]
