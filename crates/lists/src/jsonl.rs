@@ -10,6 +10,7 @@ use foreread_plan::Kind;
 use serde::{Deserialize, Serialize};
 
 use crate::escape::path;
+use crate::names::in_line;
 use crate::{Line, State, extent, kind, mark, marks};
 
 /// A line as it is written and read.
@@ -66,7 +67,7 @@ pub(crate) fn write(out: &mut impl Write, line: &Line) -> io::Result<()> {
 
 /// The access of a line.
 pub(crate) fn read(text: &[u8]) -> Result<Line, String> {
-    let row: Row = serde_json::from_slice(text).map_err(|why| why.to_string())?;
+    let row: Row = serde_json::from_slice(text).map_err(|why| in_line(&why))?;
     let bytes = match (row.path, row.path_bytes) {
         (Some(text), _) => text.into_bytes(),
         (None, Some(bytes)) => bytes,

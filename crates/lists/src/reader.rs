@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::fault::Fault;
@@ -32,7 +33,7 @@ enum Form<R: BufRead> {
         number: u64,
     },
     /// Once it is read.
-    Array(R, Option<std::vec::IntoIter<String>>),
+    Array(R, Option<std::vec::IntoIter<Result<PathBuf, Fault>>>),
 }
 
 impl<R: BufRead> Lines<R> {
@@ -149,17 +150,10 @@ impl<R: BufRead> Lines<R> {
                     if let Err(why) = input.by_ref().take(ARRAY).read_to_end(&mut text) {
                         return Some(Err(Fault::end(0, why)));
                     }
-                    match serde_json::from_slice::<Vec<String>>(&text) {
-                        Ok(all) => *read = Some(all.into_iter()),
-                        Err(why) => {
-                            let why = format!("not a JSON array of paths: {why}");
-                            return Some(Err(Fault::end(0, why)));
-                        }
-                    }
+                    *read = Some(names::of_soci(&text).into_iter());
                 }
-                let entry = read.as_mut()?.next()?;
-                let path = names::of_soci(entry);
-                Some(path.map(Line::whole).map_err(|what| Fault::line(0, what)))
+                let path = read.as_mut()?.next()?;
+                Some(path.map(Line::whole))
             }
         }
     }

@@ -242,11 +242,29 @@ fn what_is_wrong_is_said_with_its_line_and_the_others_stand() {
     );
     let faults = lines.iter().filter(|line| line.is_err()).count();
     assert_eq!((lines.len(), faults), (4, 3));
-    let lines = read(Format::Soci, b"[\"/a\", 1]");
     assert!(
-        lines[0]
-            .as_ref()
-            .is_err_and(|why| why.contains("JSON array of paths"))
+        lines[3].as_ref().is_err_and(
+            |why| why.starts_with("line 5: ") && why.ends_with(" at column 1; left out")
+        ),
+        "{:?}",
+        lines[3]
+    );
+    // What comes before the fault stands, and what comes after it, where that can be read.
+    let lines = read(Format::Soci, b"[\"/a\", 1, \"/b\", \"/c");
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| match line {
+            Ok(line) => line.path.to_string_lossy().into_owned(),
+            Err(why) => why.clone(),
+        })
+        .collect();
+    assert_eq!(
+        said[..3],
+        ["/a", "entry 2: it is no string; left out", "/b"]
+    );
+    assert!(
+        said[3].contains("JSON array of paths") && said.len() == 4,
+        "{said:?}"
     );
     // A quotation mark that is never closed takes in no more than a row may have.
     let mut text = b"path\n\"/a\n".to_vec();
