@@ -8,14 +8,16 @@
 //!
 //! Data flow: reads seen → [`Seen::read`] → [`News`] for those who fetch; at the end [`Seen::account`].
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use foreread_plan::{FileId, PAGE};
 use rustc_hash::FxHashSet;
 
-use crate::fates::Fates;
+use crate::fates::{Fate, Fates, Masks};
 use crate::fetch::State;
-use crate::pages::{Pages, Planned};
+use crate::pages::{Pages, Planned, masks};
 use crate::worker::Difference;
 
 /// Reads by which a plan is judged.
@@ -199,63 +201,128 @@ impl Seen {
 
     /// What became so far of what was fetched.
     pub(crate) fn so_far(&self, state: &State, planned: &Planned) -> SoFar {
-        let (mut issued, mut read, mut late) = (0, 0, 0);
-        for (file, pages) in &state.issued {
-            issued += pages.end - pages.start;
-            read += state.read.count(*file, pages.clone());
-            late += self.waited.count(*file, pages.clone());
-        }
-        let left = self.waited.common(&planned.left);
+        let (pages, _) = self.outcome(state, planned);
         SoFar {
-            useful: (read - late) * PAGE,
-            late: late * PAGE,
+            useful: pages.useful * PAGE,
+            late: pages.late * PAGE,
             // As long as the plan is followed, the rest may still be read.
-            wasted: self.has_left.then_some((issued - read) * PAGE),
-            missed: self.waited.len().saturating_sub(late + left) * PAGE,
+            wasted: self.has_left.then_some(pages.unread() * PAGE),
+            missed: pages.missed * PAGE,
         }
     }
 
     /// The account of what was fetched.
     pub(crate) fn account(&self, state: &mut State, planned: &Planned) -> Account {
-        let mut account = Account {
-            reads: self.reads,
-            foreseen: self.foreseen,
-            has_left: self.has_left,
-            left: self.left.filter(|_| self.has_left),
-            was_full: state.was_full(),
-            differences: std::mem::take(&mut state.differences),
-            devices: state.devices.iter().copied().collect(),
-            fates: self.fates(state, planned),
-            ..Account::default()
-        };
-        let (mut issued, mut read, mut late, mut infill, mut doubtful) = (0, 0, 0, 0, 0);
-        for (file, pages) in &state.issued {
-            let all = pages.end - pages.start;
-            let seen = state.read.count(*file, pages.clone());
-            let between = state.read.count_outside(&planned.all, *file, pages.clone());
-            issued += all;
-            read += seen;
-            late += self.waited.count(*file, pages.clone());
-            infill += between;
-            if self.is_unobserved || self.doubted.contains(file) {
-                doubtful += all - seen - between;
-            }
-        }
-        account.issued = issued * PAGE;
-        account.late = late * PAGE;
-        account.useful = (read - late) * PAGE;
-        let left = self.waited.common(&planned.left);
-        account.missed = self.waited.len().saturating_sub(late + left) * PAGE;
-        account.infill = infill * PAGE;
-        account.unknown = doubtful * PAGE;
-        account.wasted = (issued - read - infill - doubtful) * PAGE;
-        let names = &mut account.names;
+        let (pages, issued) = self.outcome(state, planned);
+        let mut names = Names::default();
         for (file, waited) in &state.names {
             names.asked += 1;
             names.fetched += u64::from(*waited);
             names.late += u64::from(self.named.contains(file));
         }
         names.unknown = names.asked - names.late;
-        account
+        Account {
+            issued: (pages.useful + pages.late + pages.unread()) * PAGE,
+            useful: pages.useful * PAGE,
+            late: pages.late * PAGE,
+            evicted: 0,
+            wasted: pages.wasted * PAGE,
+            infill: pages.infill * PAGE,
+            unknown: pages.unknown * PAGE,
+            missed: pages.missed * PAGE,
+            was_full: state.was_full(),
+            names,
+            reads: self.reads,
+            foreseen: self.foreseen,
+            has_left: self.has_left,
+            left: self.left.filter(|_| self.has_left),
+            differences: std::mem::take(&mut state.differences),
+            devices: state.devices.iter().copied().collect(),
+            fates: self.fates(&issued, state, planned),
+        }
+    }
+
+    /// The outcome of the plan, and the set of pages fetched, in one pass over them.
+    fn outcome(&self, state: &State, planned: &Planned) -> (Outcome, Pages) {
+        let mut outcome = Outcome::default();
+        let mut issued = Pages::default();
+        for (file, pages) in &state.issued {
+            for (chunk, mask) in masks(pages.clone()) {
+                issued.add_mask(*file, chunk, mask);
+                outcome.add(&self.masks(mask, (*file, chunk), state, planned));
+            }
+        }
+        outcome.missed = self.waited.outside([&issued, &planned.left]);
+        (outcome, issued)
+    }
+
+    /// What is known of a chunk, of which these pages were issued.
+    fn masks(
+        &self,
+        issued: u64,
+        (file, chunk): (FileId, u64),
+        state: &State,
+        planned: &Planned,
+    ) -> Masks {
+        Masks {
+            issued,
+            read: state.read.mask(file, chunk),
+            waited: self.waited.mask(file, chunk),
+            planned: planned.all.mask(file, chunk),
+            left: planned.left.mask(file, chunk),
+            is_doubtful: self.is_unobserved || self.doubted.contains(&file),
+        }
+    }
+
+    /// What became of the pages of the files that the recorded run waited longest for.
+    fn fates(&self, issued: &Pages, state: &State, planned: &Planned) -> Vec<Fates> {
+        let mut files: Vec<(Reverse<u64>, FileId)> = planned
+            .waited
+            .iter()
+            .map(|(file, waited)| (Reverse(*waited), *file))
+            .collect();
+        files.sort_unstable();
+        files.truncate(Fates::FILES);
+        let mut chunks: BTreeMap<FileId, BTreeMap<u64, Masks>> = BTreeMap::new();
+        for (_, file) in files {
+            chunks.insert(file, BTreeMap::new());
+        }
+        for (file, chunk) in issued.chunks().chain(state.read.chunks()) {
+            if let Some(of) = chunks.get_mut(&file) {
+                of.entry(chunk).or_insert_with(|| {
+                    self.masks(issued.mask(file, chunk), (file, chunk), state, planned)
+                });
+            }
+        }
+        let fates = chunks.into_iter().filter(|(_, of)| !of.is_empty());
+        fates.map(|(file, of)| Fates::of(file, &of)).collect()
+    }
+}
+
+/// Pages by what became of them. A page that was fetched several times counts each time.
+#[derive(Default)]
+struct Outcome {
+    useful: u64,
+    late: u64,
+    wasted: u64,
+    unknown: u64,
+    infill: u64,
+    missed: u64,
+}
+
+impl Outcome {
+    /// Adds pages that were issued.
+    fn add(&mut self, pages: &Masks) {
+        let count = |fate| u64::from(pages.of(fate).count_ones());
+        self.useful += count(Fate::Useful);
+        self.late += count(Fate::Late);
+        self.wasted += count(Fate::Wasted);
+        self.unknown += count(Fate::Unknown);
+        self.infill += u64::from(pages.infill().count_ones());
+    }
+
+    /// Pages fetched that the program was not seen to read.
+    fn unread(&self) -> u64 {
+        self.wasted + self.unknown + self.infill
     }
 }

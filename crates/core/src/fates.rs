@@ -1,25 +1,21 @@
-//! What became of the pages of single files, page by page, for whoever shows it.
+//! What became of single pages, for the account and for reports.
 //!
-//! Of a plan, the files that the recorded run waited longest for are told of. Their pages are a list of runs: from a page on, up to the next
-//! run's, all pages that the program read or that were fetched have one fate. Where there would be more than [`RUNS`] runs, neighbours are
-//! taken together, by the fate that most of them have.
+//! A report draws the files that the recorded run waited longest for. The pages of a file are a list of runs: from the first page of a
+//! run to that of the next, all pages that were read or fetched have one fate. If a file would have more than [`RUNS`] runs,
+//! neighbouring pages become one run, with the fate that most of them have.
 //!
-//! Invariant: at most [`FILES`] files and about [`RUNS`] runs of each, however large they are.
+//! Invariant: at most [`Fates::FILES`] files and about [`RUNS`] runs of each, however large they are.
 //!
-//! Data flow: pages issued, read and waited for → [`Fates`], once, at the end; pure.
+//! Data flow: pages issued, read and waited for → [`Masks`] → [`Fates`]; pure.
 
 use std::collections::BTreeMap;
 
 use foreread_plan::{FileId, PAGE};
 use serde::{Deserialize, Serialize};
 
-use crate::account::Seen;
-use crate::fetch::State;
-use crate::pages::{Pages, Planned};
+use crate::pages::Pages;
 
-/// Files, at most: a few more than a report shows, which leaves out some.
-const FILES: usize = 12;
-/// Runs of a file, at most, or twice as many: more cannot be told apart in a picture.
+/// Runs of a file, or at most twice as many: a picture cannot show more.
 const RUNS: usize = 512;
 
 /// What became of a page.
@@ -66,58 +62,25 @@ pub struct Fates {
     pub runs: Vec<(u64, Fate)>,
 }
 
-impl Seen {
-    /// What became of the pages of the files that the recorded run waited longest for.
-    pub(crate) fn fates(&self, state: &State, planned: &Planned) -> Vec<Fates> {
-        let mut files: Vec<(u64, FileId)> = planned
-            .waited
-            .iter()
-            .map(|(file, waited)| (*waited, *file))
-            .collect();
-        files.sort_unstable_by_key(|(waited, file)| (std::cmp::Reverse(*waited), *file));
-        files.truncate(FILES);
-        let mut chunks: BTreeMap<FileId, BTreeMap<u64, Masks>> = BTreeMap::new();
-        for (_, file) in files {
-            chunks.insert(file, BTreeMap::new());
-        }
-        let mut issued = Pages::default();
-        for (file, pages) in &state.issued {
-            if chunks.contains_key(file) {
-                issued.add(*file, pages.clone());
-            }
-        }
-        for set in [&issued, &state.read] {
-            for (file, chunk) in set.chunks() {
-                if let Some(of) = chunks.get_mut(&file) {
-                    of.entry(chunk).or_insert_with(|| Masks {
-                        issued: issued.mask(file, chunk),
-                        read: state.read.mask(file, chunk),
-                        waited: self.waited.mask(file, chunk),
-                        planned: planned.all.mask(file, chunk),
-                        left: planned.left.mask(file, chunk),
-                        is_doubtful: self.is_unobserved || self.doubted.contains(&file),
-                    });
-                }
-            }
-        }
-        let fates = chunks.into_iter().filter(|(_, of)| !of.is_empty());
-        fates.map(|(file, of)| Fates::of(file, &of)).collect()
-    }
-}
-
-/// The pages of one chunk, a bit each.
-struct Masks {
-    issued: u64,
-    read: u64,
-    waited: u64,
-    planned: u64,
-    left: u64,
-    is_doubtful: bool,
+/// Pages of one chunk, a bit each.
+pub(crate) struct Masks {
+    /// Fetched.
+    pub(crate) issued: u64,
+    /// Read by the program.
+    pub(crate) read: u64,
+    /// Waited for by the program.
+    pub(crate) waited: u64,
+    /// In the plan.
+    pub(crate) planned: u64,
+    /// Left to the kernel's read-ahead.
+    pub(crate) left: u64,
+    /// True if the program may have read pages of the file unseen.
+    pub(crate) is_doubtful: bool,
 }
 
 impl Masks {
-    /// Which pages have which fate; those between wanted ones, which nobody read, have none.
-    fn of(&self, fate: Fate) -> u64 {
+    /// Which pages have which fate. Infill has none.
+    pub(crate) fn of(&self, fate: Fate) -> u64 {
         let unread = self.issued & !self.read & self.planned;
         match fate {
             Fate::InMemory => self.read & !self.issued & !self.waited,
@@ -131,10 +94,19 @@ impl Masks {
             Fate::Unknown => 0,
         }
     }
+
+    /// Pages fetched between planned ones, and not read.
+    pub(crate) fn infill(&self) -> u64 {
+        self.issued & !self.read & !self.planned
+    }
 }
 
 impl Fates {
-    fn of(file: FileId, chunks: &BTreeMap<u64, Masks>) -> Self {
+    /// Files, at most: a few more than a report shows, which leaves out some.
+    pub(crate) const FILES: usize = 12;
+
+    /// What became of these chunks of a file.
+    pub(crate) fn of(file: FileId, chunks: &BTreeMap<u64, Masks>) -> Self {
         let mut fates = Self {
             file,
             bytes: Fate::ALL.map(|fate| {
@@ -152,7 +124,7 @@ impl Fates {
         fates
     }
 
-    /// Divides the pages into runs, so many neighbours having one fate; false if that makes too many.
+    /// Divides the pages into runs: each `block` neighbours have one fate. False if there are too many runs.
     fn divide(&mut self, chunks: &BTreeMap<u64, Masks>, block: u64) -> bool {
         self.runs.clear();
         let mut now = None;

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use foreread_plan::FileId;
 
 use crate::Files;
-use crate::fetch::{Shared, State};
+use crate::fetch::State;
 use crate::pages::Planned;
+use crate::threads::Shared;
 use crate::wants::{Trace, Wants};
 use crate::worker::Difference;
 

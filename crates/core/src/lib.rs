@@ -6,7 +6,8 @@
 //!
 //! - [`wants`]: accesses of a record → wants: pages and names, each once, neighbours joined.
 //! - [`cold`]: whether it is worth it: a sample of the record, held against memory, once, before the program starts.
-//! - [`fetch`]: which want is next; threads that bring the wants into memory.
+//! - [`fetch`]: which want is next.
+//! - [`threads`]: the threads that bring the wants into memory.
 //! - [`worker`]: what one of them does with a want; [`system`]: the calls by which it does.
 //! - [`pages`]: sets of pages of files.
 //! - [`account`]: what the program is seen to do, and what came of the plan: issued = useful + late + evicted + wasted + unknown.
@@ -29,6 +30,7 @@ mod pages;
 mod price;
 mod session;
 mod system;
+mod threads;
 mod wants;
 mod worker;
 

@@ -42,13 +42,17 @@ impl Pages {
 
     /// Adds pages; how many of them are new.
     pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) -> u64 {
-        let mut added = 0;
-        for (chunk, mask) in masks(pages) {
-            let known = self.0.entry((file, chunk)).or_default();
-            added += u64::from((mask & !*known).count_ones());
-            *known |= mask;
-        }
-        added
+        masks(pages)
+            .map(|(chunk, mask)| self.add_mask(file, chunk, mask))
+            .sum()
+    }
+
+    /// Adds pages of a chunk; how many of them are new.
+    pub(crate) fn add_mask(&mut self, file: FileId, chunk: u64, mask: u64) -> u64 {
+        let known = self.0.entry((file, chunk)).or_default();
+        let new = mask & !*known;
+        *known |= mask;
+        u64::from(new.count_ones())
     }
 
     /// Adds pages; the runs of those that are new, in order.
@@ -77,29 +81,13 @@ impl Pages {
             .sum()
     }
 
-    /// How many of these pages are in neither set.
-    pub(crate) fn count_outside(&self, other: &Self, file: FileId, pages: Range<u64>) -> u64 {
-        masks(pages)
-            .map(|(chunk, mask)| mask & !self.mask(file, chunk) & !other.mask(file, chunk))
-            .map(|outside| u64::from(outside.count_ones()))
-            .sum()
-    }
-
-    /// How many pages both sets have.
-    pub(crate) fn common(&self, other: &Self) -> u64 {
-        let both = self.0.iter().map(|(chunk, mask)| {
-            let theirs = other.0.get(chunk).copied().unwrap_or(0);
-            u64::from((mask & theirs).count_ones())
+    /// How many pages of the set are in none of the others.
+    pub(crate) fn outside(&self, others: [&Self; 2]) -> u64 {
+        let outside = self.0.iter().map(|((file, chunk), mask)| {
+            let theirs = others.map(|other| other.mask(*file, *chunk));
+            u64::from((mask & !theirs[0] & !theirs[1]).count_ones())
         });
-        both.sum()
-    }
-
-    /// How many pages the set has.
-    pub(crate) fn len(&self) -> u64 {
-        self.0
-            .values()
-            .map(|mask| u64::from(mask.count_ones()))
-            .sum()
+        outside.sum()
     }
 
     /// Whether all of these pages are in the set.
@@ -120,8 +108,8 @@ fn run(count: u64) -> u64 {
     u64::MAX >> (CHUNK - count)
 }
 
-/// The masks that make up a range of pages.
-fn masks(pages: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+/// The chunks that make up a range of pages, and their masks.
+pub(crate) fn masks(pages: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     let mut page = pages.start;
     std::iter::from_fn(move || {
         if page >= pages.end {

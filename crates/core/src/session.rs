@@ -12,8 +12,9 @@ use foreread_sys::thread;
 
 use crate::Files;
 use crate::account::{Account, Seen, SoFar};
-use crate::fetch::{Shared, State};
+use crate::fetch::State;
 use crate::pages::Planned;
+use crate::threads::Shared;
 use crate::wants::{JOINED, Trace, Wants};
 
 /// A plan being fetched.

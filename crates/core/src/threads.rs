@@ -1,0 +1,212 @@
+//! The threads that bring wants into memory.
+//!
+//! [`State`] decides what is requested next, and a [`Worker`] requests it. Each thread has a worker of its own, and takes turns at
+//! the state.
+//!
+//! Invariant: nobody waits for a thread that a file system holds up.
+//!
+//! Data flow: wants → [`Shared::add`] → [`State`] → threads → hints; what came of them → [`State`].
+
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use foreread_plan::FileId;
+use foreread_sys::thread;
+
+use crate::fetch::{Next, PARTING, State};
+use crate::system::{Common, Kernel, now};
+use crate::wants::Want;
+use crate::worker::{Done, Task, Worker};
+use crate::{Cache, Files};
+
+/// Bytes of stack of a thread.
+const STACK: usize = 256 << 10;
+/// How long a thread waits for the program to pass what was requested, before it looks again whether the run is over.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the threads share.
+pub(crate) struct Shared {
+    files: Arc<dyn Files>,
+    state: Mutex<State>,
+    /// There are wants, or an end.
+    more: Condvar,
+    /// There is room for wants, or for pages.
+    room: Condvar,
+    known: Arc<Common>,
+}
+
+impl Shared {
+    pub(crate) fn new(files: Arc<dyn Files>, state: State) -> Self {
+        Self {
+            files,
+            state: Mutex::new(state),
+            more: Condvar::new(),
+            room: Condvar::new(),
+            known: Arc::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds wants, once there is room; false if no more are needed.
+    pub(crate) fn add(self: &Arc<Self>, wants: &mut Vec<Want>) -> bool {
+        let mut state = self.lock();
+        while !state.has_room() {
+            state = wait(&self.room, state);
+        }
+        if state.is_stopped() {
+            return false;
+        }
+        state.add(wants, &*self.files);
+        self.start_one(&mut state);
+        drop(state);
+        self.more.notify_all();
+        true
+    }
+
+    /// Starts one more thread if it has something to do.
+    fn start_one(self: &Arc<Self>, state: &mut State) {
+        if !state.wants_thread() {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let started = thread::builder("foreread-fetch")
+            .stack_size(STACK)
+            .spawn(move || shared.work());
+        // Fewer have to do.
+        if started.is_ok() {
+            state.has_started();
+        }
+    }
+
+    /// A thread, to its end.
+    fn work(self: &Arc<Self>) {
+        let system = Kernel::new(Arc::clone(&self.known));
+        let mut worker = Worker::new(Arc::clone(&self.files), system);
+        let mut done = None;
+        while let Some(task) = self.next(done.take(), &mut worker) {
+            done = Some(now(worker.serve(task)));
+        }
+        worker.let_go();
+    }
+
+    /// The next request; `None` at the end. The last one is `done`. While there is none, the worker has nothing open.
+    fn next(self: &Arc<Self>, done: Option<Done>, worker: &mut Worker<Kernel>) -> Option<Task> {
+        let mut state = self.lock();
+        if done.is_some_and(|done| state.enter(done)) {
+            self.more.notify_one();
+            return None;
+        }
+        loop {
+            let had_no_room = !state.has_room();
+            let is_full = self.files.cache().is_some_and(Cache::is_full);
+            let next = match is_full && !state.is_stopped() {
+                true => Next::AwaitRoom,
+                false => state.next(),
+            };
+            let wake = match next {
+                Next::End => {
+                    self.room.notify_all();
+                    return None;
+                }
+                Next::Work(task) => {
+                    if had_no_room && state.has_room() {
+                        self.room.notify_all();
+                    }
+                    self.start_one(&mut state);
+                    return Some(task);
+                }
+                Next::AwaitRoom => &self.room,
+                Next::AwaitWants => &self.more,
+            };
+            worker.let_go();
+            state = wait(wake, state);
+        }
+    }
+
+    /// All wants of the plan have been added.
+    pub(crate) fn complete(&self) {
+        self.lock().complete();
+        self.more.notify_all();
+    }
+
+    /// Nothing more is to be fetched.
+    pub(crate) fn stop(&self) {
+        self.lock().stop();
+        if let Some(cache) = self.files.cache() {
+            cache.stop();
+        }
+        self.more.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Stops, and waits for what is being requested to be entered, unless a file system holds that up: of that it says so.
+    pub(crate) fn settle(&self) -> MutexGuard<'_, State> {
+        self.stop();
+        let begun = Instant::now();
+        let mut state = self.lock();
+        while !state.is_settled() && begun.elapsed() < PARTING {
+            let waited = self.room.wait_timeout(state, PARTING / 50);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.part();
+        let brought = self.files.cache().map(Cache::brought);
+        state.issued.extend(brought.unwrap_or_default());
+        state
+    }
+
+    /// The program has read these pages; appends those that it had not read before, and says whether all wants of the plan are known.
+    pub(crate) fn read(&self, file: FileId, pages: Range<u64>, new: &mut Vec<Range<u64>>) -> bool {
+        let mut state = self.lock();
+        state.read.fresh(file, pages, new);
+        state.is_complete()
+    }
+
+    /// The program has read so many planned pages.
+    pub(crate) fn passed(&self, pages: u64) {
+        let was_full = self.lock().passed(pages);
+        if was_full {
+            self.room.notify_all();
+        }
+    }
+
+    /// The program has waited for pages that it had read before.
+    pub(crate) fn waited_again(&self) {
+        self.lock().waited_again();
+    }
+
+    /// The plan is on trial no more.
+    pub(crate) fn trust(&self) {
+        let was_on_trial = self.lock().trust();
+        if was_on_trial {
+            self.room.notify_all();
+        }
+    }
+
+    /// Whether all wants have been seen to, whatever became of them.
+    pub(crate) fn is_done(&self) -> bool {
+        self.lock().is_done()
+    }
+
+    /// Whether there is any thread to fetch.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.lock().has_threads()
+    }
+
+    /// Waits until all wants have been seen to.
+    pub(crate) fn await_done(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while !state.is_done() {
+            state = wait(&self.room, state);
+        }
+        state
+    }
+}
+
+fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    let waited = what.wait_timeout(state, LOOK);
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}
