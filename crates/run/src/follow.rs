@@ -17,8 +17,7 @@ use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
-use super::report::Report;
-use super::told::FileFates;
+use super::report::{FileFates, Report};
 use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::chosen;

@@ -27,6 +27,7 @@ mod record;
 mod recording;
 mod report;
 mod served;
+mod sinks;
 mod start_up;
 mod summary;
 mod supervisor;
@@ -64,9 +65,10 @@ use observer::{Observing, Seat, mpi_library};
 use pace::Pace;
 use paths::from_front;
 use record::Recorder;
+use sinks::Sinks;
 use start_up::StartUp;
 use summary::Account;
-use supervisor::{Kept, Sinks, Supervisor};
+use supervisor::{Kept, Supervisor};
 use watch::Watch;
 
 pub use args::RunArgs;
@@ -78,9 +80,10 @@ pub use observer::{Choice, find_preload, preload_variables};
 pub use paths::destination;
 pub use profile::in_words;
 pub use record::part::Limits;
+pub use report::FileFates;
 pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};
-pub use told::{FileFates, Told};
+pub use told::Told;
 
 /// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
 /// as ever.

@@ -6,9 +6,14 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use foreread_backend::Change;
+use foreread_core::Fate;
 use foreread_engine::{Ledger, Names};
 use foreread_plan::FileId;
 use foreread_words::units::bytes;
+use serde::{Deserialize, Serialize};
+
+/// The name of the strand that follows a record.
+pub(super) const REPLAY: &str = "replay";
 
 /// What was done for the program at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +26,17 @@ pub(super) enum Phase {
     Hot,
     /// Nothing: all of the plan was fetched.
     Finished,
+}
+
+/// What became of the pages of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFates {
+    /// Its path.
+    pub path: String,
+    /// Bytes of each fate, in the order of [`Fate::ALL`].
+    pub bytes: [u64; Fate::ALL.len()],
+    /// Runs of pages: the first page, and the fate of all that were read or fetched up to the next run.
+    pub runs: Vec<(u64, Fate)>,
 }
 
 /// One source's part.

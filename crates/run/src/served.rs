@@ -29,8 +29,7 @@ use rustc_hash::FxHashSet;
 use super::files::{Recorded, Trouble};
 use super::follow::Followed;
 use super::recording::{Recording, advice};
-use super::report::{Phase, Report, Strand};
-use super::told::FileFates;
+use super::report::{FileFates, Phase, REPLAY, Report, Strand};
 use super::user_space::UserSpace;
 use super::watch::Sink;
 
@@ -112,9 +111,6 @@ pub(super) fn not_worth(
     let look = Look::at(record.sample()?, files);
     (!look.pays(summary, processor::count())).then_some(look)
 }
-
-/// What reports call the strand that follows a record.
-pub(super) const REPLAY: &str = "replay";
 
 /// A record by which a program can be served.
 pub(super) struct Plan {

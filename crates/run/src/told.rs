@@ -3,12 +3,12 @@
 //! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`Told`], as JSON → the store; later, in another process, back.
 
 use anyhow::Result;
-use foreread_core::Fate;
 use foreread_engine::{Ledger, Names};
 use foreread_plan::{Meta, Rank};
 use foreread_store::Store;
 use serde::{Deserialize, Serialize};
 
+use crate::report::FileFates;
 use crate::summary::{Outcome, Why};
 use crate::timeline::Went;
 
@@ -70,17 +70,6 @@ pub struct Told {
     /// What became of the pages of the files that the recorded run waited longest for, if this run was served by the record.
     #[serde(default)]
     pub fates: Vec<FileFates>,
-}
-
-/// What became of the pages of one file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileFates {
-    /// Its path.
-    pub path: String,
-    /// Bytes of each fate, in the order of [`Fate::ALL`].
-    pub bytes: [u64; Fate::ALL.len()],
-    /// Runs of pages: the first page, and the fate of all that were read or fetched up to the next run.
-    pub runs: Vec<(u64, Fate)>,
 }
 
 impl Told {
