@@ -4,14 +4,12 @@
 //! that fails; who never reports from the new one ran unobserved, and is counted. What the new program is given the
 //! kernel has not checked: it alone looks at it ([`root::handing_on`]).
 
-use core::ffi::{c_char, c_int};
+use core::ffi::c_int;
 
 use foreread_ring::Passage;
 
-use crate::{report, root, seats, sys};
-
-/// A list of strings, terminated by a null.
-pub type Strings = *const *const c_char;
+use crate::root::{self, Strings};
+use crate::{report, seats, sys};
 
 /// The process is about to end: says what is left to say.
 pub fn ending() {

@@ -15,9 +15,9 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use foreread_ring::kind;
 use libc::{AT_FDCWD, FILE, aiocb, gid_t, iovec, off_t, size_t, ssize_t, uid_t};
 
-use crate::exec::Strings;
 use crate::names::{Answer, Look};
 use crate::real::{self, real};
+use crate::root::Strings;
 use crate::{confined, direct, exec, files, names, open, paths, report, root, seat, watch};
 
 const CREAT: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;

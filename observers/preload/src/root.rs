@@ -12,7 +12,6 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::area::area;
-use crate::exec::Strings;
 use crate::memory::MEMORY;
 use crate::process;
 use crate::symbols;
@@ -41,6 +40,9 @@ const DESCRIPTORS: u64 = 8;
 /// So many variables of that copy are looked at, and so many at a time.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
+
+/// A list of strings, terminated by a null.
+pub type Strings = *const *const c_char;
 
 unsafe extern "C" {
     static environ: *const *mut c_char;

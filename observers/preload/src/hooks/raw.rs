@@ -153,8 +153,8 @@ pub(super) unsafe extern "C" fn watched(
         libc::SYS_fcntl => controlling(fd, b as c_int, c, descriptor).into(),
         libc::SYS_chdir => moving(a as Path, descriptor).into(),
         libc::SYS_fchdir => moving_to(fd, descriptor).into(),
-        libc::SYS_execve => exec::exec_with(c as exec::Strings, call),
-        libc::SYS_execveat => exec::exec_with(d as exec::Strings, call),
+        libc::SYS_execve => exec::exec_with(c as root::Strings, call),
+        libc::SYS_execveat => exec::exec_with(d as root::Strings, call),
         libc::SYS_newfstatat => {
             let look = Look::by(d as c_int);
             names::stating(fd, b as Path, look, c as *const libc::stat, call)
