@@ -78,16 +78,6 @@ pub struct Claimed {
     pub parts: u16,
 }
 
-impl Claimed {
-    /// No parts.
-    pub(crate) fn nothing() -> Self {
-        Self {
-            generation: 0,
-            parts: 0,
-        }
-    }
-}
-
 impl Slot {
     /// Its state.
     pub fn word(&self) -> Word {

@@ -140,7 +140,8 @@ impl Fill<'_> {
     }
 
     fn let_go(&mut self) -> bool {
-        let claimed = std::mem::replace(&mut self.claimed, Claimed::nothing());
+        let claimed = self.claimed;
+        self.claimed.parts = 0;
         if claimed.parts == 0 {
             return false;
         }
