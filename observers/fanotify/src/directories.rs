@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use foreread_sys::fanotify::{Handle, open_by_handle};
+use foreread_sys::mounts::Mount;
 use foreread_sys::way::{self, Links};
 use lru::LruCache;
 use rustix::fs::fstat;
@@ -38,9 +39,10 @@ impl Default for Directories {
 }
 
 impl Directories {
-    /// Forgets all mounts and paths: the table of mounts has changed.
-    pub(super) fn forget(&mut self) {
-        self.mounts.clear();
+    /// The table of mounts has changed: forgets all paths, and the mount points that are not among these.
+    pub(super) fn forget(&mut self, mounts: &[Mount]) {
+        self.mounts
+            .retain(|_, point| mounts.iter().any(|mount| mount.point == *point));
         self.paths.clear();
     }
 

@@ -44,7 +44,10 @@ pub struct Fanotify {
     /// The kernel's table of mounts, whose changes wake whoever waits.
     _table: std::fs::File,
     kinds: Kinds,
-    mounts: u64,
+    /// Changes with the table of mounts.
+    sum: u64,
+    /// File systems that are watched.
+    marked: Vec<Mount>,
     checked: Instant,
     room: Vec<u8>,
     eyes: Eyes,
@@ -65,7 +68,8 @@ impl Fanotify {
             ready,
             _table: table,
             kinds: Kinds::known(fuse)?,
-            mounts: 0,
+            sum: 0,
+            marked: Vec::new(),
             checked: Instant::now(),
             room: vec![0; ROOM],
             eyes: Eyes {
@@ -90,28 +94,30 @@ impl Fanotify {
         Ok(())
     }
 
-    /// Marks the file systems that are mounted, if the table has changed. To mark one again changes nothing. Returns why none of them can be
-    /// watched, if that is so: that this process may not, if that is why of any.
+    /// Marks the file systems that were mounted since the last call. If none is watched, returns why: a missing permission before any
+    /// other reason.
     fn look_for_mounts(&mut self) -> io::Result<Option<io::Error>> {
         self.checked = Instant::now();
         let (mut found, sum) = mounts::by_device()?;
-        if sum == self.mounts {
+        if sum == self.sum {
             return Ok(None);
         }
-        self.mounts = sum;
-        self.eyes.directories.forget();
+        self.sum = sum;
         found.retain(|mount| self.kinds.has(&mount.fs_type));
-        let (mut marked, mut failed) = (false, None::<io::Error>);
+        self.eyes.directories.forget(&found);
+        self.marked.retain(|mount| found.contains(mount));
+        found.retain(|mount| !self.marked.contains(mount));
+        let mut failed = None::<io::Error>;
         let denied = |why: &io::Error| why.kind() == io::ErrorKind::PermissionDenied;
-        for mount in &found {
-            // Of one that cannot be watched (it is gone again, it has no such events) nothing is seen.
-            match self.mark(mount) {
-                Ok(()) => marked = true,
+        for mount in found {
+            // A file system that is gone again, or has no such events, is not watched.
+            match self.mark(&mount) {
+                Ok(()) => self.marked.push(mount),
                 Err(why) if failed.as_ref().is_some_and(denied) => drop(why),
                 Err(why) => failed = Some(why),
             }
         }
-        Ok(failed.filter(|_| !marked))
+        Ok(failed.filter(|_| self.marked.is_empty()))
     }
 
     fn mark(&mut self, mount: &Mount) -> io::Result<()> {
@@ -332,22 +338,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_mounted_later_is_watched_with_and_without_handles() {
+    fn a_file_system_mounted_later_or_again_is_watched_and_the_others_still_are() {
         let (Some((mut watch, _turn)), (_folder, path)) = (watch(), folder()) else {
             return;
         };
         let at = path.display();
         let mounts = [
             (
-                "truncate -s 8M disk && mkfs.ext4 -q disk && mkdir ext4 && mount -o loop disk ext4",
+                "truncate -s 8M disk && mkfs.ext4 -q -F disk && mkdir -p ext4 && mount -o loop disk ext4",
                 "ext4",
             ),
             (
-                "mkdir low up work over && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work overlay over",
+                "mkdir -p low up work over && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work overlay over",
                 "over",
             ),
         ];
-        for (mount, name) in mounts {
+        for (mount, name) in [mounts, mounts].concat() {
             let mounted = Command::new("sh")
                 .args(["-c", mount])
                 .current_dir(&path)
@@ -365,13 +371,15 @@ mod tests {
             );
             rustix::event::poll(&mut [ready], None).expect("it comes");
             take_all(&mut watch, &mut |_| {});
-            let script = format!("printf 123 >{name}/file; read x <{name}/file; exit 0");
+            let read = |file: String| format!("printf 123 >{file}; read x <{file};");
+            let script = read(format!("{name}/file")) + &read("near".into()) + "exit 0";
             let told = seen(&mut watch, &path, &script);
             // Nothing is held open: it can be unmounted.
             let unmounted = Command::new("umount").arg(path.join(name)).status();
             assert!(unmounted.expect("umount").success(), "{name}");
-            let file = format!("{at}/{name}/file of 3");
-            assert!(told.contains(&file), "{told:?}");
+            for file in [format!("{at}/{name}/file of 3"), format!("{at}/near of 3")] {
+                assert!(told.contains(&file), "{name}: {told:?}");
+            }
         }
     }
 
