@@ -530,6 +530,29 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Asks systemd to check these units, the last one by name. `program` of the build stands where they expect it. Returns what systemd
+/// says of them.
+pub fn verified(lab: &Lab, program: &str, units: &[(&str, &str)]) -> String {
+    let at = lab.path(program);
+    fs::create_dir(at.parent().expect("a folder")).expect("a folder");
+    let built = foreread().with_file_name(at.file_name().expect("a name"));
+    std::os::unix::fs::symlink(built, &at).expect("a link");
+    let prefix = lab.path("").display().to_string();
+    let prefix = prefix.trim_end_matches('/');
+    let mut last = PathBuf::new();
+    for (name, unit) in units {
+        last = lab.write(name, unit.replace("@PREFIX@", prefix));
+    }
+    let verified = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(last)
+        .output()
+        .expect("systemd-analyze");
+    let said = text(&verified.stderr);
+    assert!(verified.status.success(), "{said}");
+    said
+}
+
 /// Bytes as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

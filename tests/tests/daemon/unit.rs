@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use foreread_tests::{Need, eventually, foreread, root, text};
+use foreread_tests::{Lab, Need, eventually, foreread, root, text, verified};
 use serde_json::Value;
 
 use foreread_tests::suite::{ALL, QUICK, Test};
@@ -97,20 +97,9 @@ fn the_unit_is_hardened() {
 }
 
 fn systemd_takes_the_unit() {
-    let place = Place::new();
-    fs::create_dir(place.lab.path("libexec")).expect("a folder");
-    let daemon = foreread().with_file_name("forereadd");
-    std::os::unix::fs::symlink(daemon, place.lab.path("libexec/forereadd")).expect("a link");
-    let prefix = place.lab.path("").display().to_string();
-    let unit = unit().replace("@PREFIX@", prefix.trim_end_matches('/'));
-    let path = place.lab.write("forereadd.service", unit);
-    let verified = Command::new("systemd-analyze")
-        .args(["verify", "--man=no"])
-        .arg(path)
-        .output()
-        .expect("systemd-analyze");
-    let said = text(&verified.stderr);
-    assert!(verified.status.success(), "{said}");
+    let lab = Lab::new();
+    let units = [("forereadd.service", &*unit())];
+    let said = verified(&lab, "libexec/forereadd", &units);
     let ours: Vec<&str> = said
         .lines()
         .filter(|line| line.contains("forereadd"))

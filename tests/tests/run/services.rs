@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use foreread_tests::{Lab, Need, check, eventually, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, check, eventually, finish, foreread, start, text, verified};
 use serde_json::Value;
 
 use foreread_tests::suite::{ALL, QUICK, Test};
@@ -371,18 +371,7 @@ fn template() {
     let lab = Lab::new();
     let unit = foreread_tests::root().join("packaging/foreread@.service.in");
     let unit = std::fs::read_to_string(&unit).expect("the unit");
-    std::fs::create_dir(lab.path("bin")).expect("a folder");
-    std::os::unix::fs::symlink(foreread(), lab.path("bin/foreread")).expect("a link");
-    let prefix = lab.path("").display().to_string();
-    let unit = unit.replace("@PREFIX@", prefix.trim_end_matches('/'));
-    lab.write("foreread@.service", &unit);
-    let path = lab.write("foreread@server.service", unit);
-    let verified = Command::new("systemd-analyze")
-        .args(["verify", "--man=no"])
-        .arg(path)
-        .output()
-        .expect("systemd-analyze");
-    let said = text(&verified.stderr);
-    assert!(verified.status.success(), "{said}");
+    let units = ["foreread@.service", "foreread@server.service"].map(|name| (name, &*unit));
+    let said = verified(&lab, "bin/foreread", &units);
     assert!(!said.contains("foreread@"), "{said}");
 }
