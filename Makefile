@@ -90,7 +90,7 @@ slicer: build
 	ninja -C $(SLICER)
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime
 	ln -f $(SLICER)/foreread-slice $(SLICER)/runtime/libforeread_preexec.a $(RELEASE)/
-	install -m 644 slicer/runtime/foreread_preexec.h $(RELEASE)/
+	install -m 644 slicer/runtime/foreread_preexec.h slicer/runtime/foreread_counter.h $(RELEASE)/
 
 sqlite: build
 	$(MAKE) -C sqlite
@@ -199,7 +199,7 @@ install:
 	test ! -f $(RELEASE)/foreread-slice || { \
 		install -D -m 755 --strip $(RELEASE)/foreread-slice $(LIB)/foreread-slice && \
 		install -m 644 $(RELEASE)/libforeread_preexec.a $(LIB64)/ && \
-		install -m 644 $(RELEASE)/foreread_preexec.h $(INCLUDE)/; }
+		install -m 644 $(RELEASE)/foreread_preexec.h $(RELEASE)/foreread_counter.h $(INCLUDE)/; }
 	test ! -f sqlite/foreread.so || { \
 		install -D -m 755 sqlite/foreread.so $(LIB)/sqlite/foreread.so && \
 		ln -sf ../../libforeread.so.1 $(LIB)/sqlite/; }
@@ -219,7 +219,8 @@ uninstall:
 		$(SHARE)/bash-completion/completions/foreread \
 		$(SHARE)/zsh/site-functions/_foreread $(SHARE)/fish/vendor_completions.d/foreread.fish
 	rm -f $(LIB64)/libforeread.* $(LIB64)/libforeread_preexec.a $(LIB64)/pkgconfig/foreread.pc \
-		$(INCLUDE)/foreread.h $(INCLUDE)/foreread_preexec.h $(INCLUDE)/libprefetch.h \
+		$(INCLUDE)/foreread.h $(INCLUDE)/foreread_preexec.h $(INCLUDE)/foreread_counter.h \
+		$(INCLUDE)/libprefetch.h \
 		$(SHARE)/man/man3/foreread_*.3 $(SHARE)/man/man3/libforeread.3
 	rm -f $(LIB64)/systemd/system/forereadd.service $(LIB64)/systemd/system/foreread@.service
 	rm -rf $(LIB)

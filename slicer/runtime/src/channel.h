@@ -2,6 +2,8 @@
 #ifndef CHANNEL_H
 #define CHANNEL_H
 
+#include <sys/types.h>
+
 #include "shared.h"
 
 /* What foreread_send_fd() sends. */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "prefetch.h"
+#include "process.h"
 #include "raw.h"
 
 /* What is compared of /proc/PID/status. */
@@ -96,7 +96,7 @@ bool credentials_differ(void) {
         return false;
     char process[16];
     struct rights now;
-    snprintf(process, sizeof process, "%d", (int)prefetch_program());
+    snprintf(process, sizeof process, "%d", (int)process_program());
     look(process, &now);
     if (now.status == 0)
         return false;

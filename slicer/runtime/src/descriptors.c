@@ -8,11 +8,13 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "../foreread_preexec.h"
 #include "channel.h"
 #include "files.h"
 #include "lane.h"
-#include "prefetch.h"
+#include "process.h"
 #include "raw.h"
+#include "trace.h"
 
 static const char no_data[] = "needs data of what is no regular file";
 
@@ -61,10 +63,23 @@ int inform_close(int fd) {
     return files_close(fd);
 }
 
+size_t foreread_receive(int channel, void *data, size_t bytes) {
+    if (!process_is_prefetch())
+        return 0;
+    int64_t since = lane_wait_begin();
+    trace_waits(1);
+    ssize_t got = channel_receive(process_shared(), channel, data, bytes);
+    trace_waits(-1);
+    lane_wait_end(WAIT_MESSAGE, since);
+    if (got < 0)
+        lane_end("a message was lost");
+    return (size_t)got;
+}
+
 int foreread_receive_fd(int channel) {
     struct sent_fd sent;
     if (foreread_receive(channel, &sent, sizeof sent) != sizeof sent)
-        prefetch_end_thread("a descriptor was expected and something else sent");
+        lane_end("a descriptor was expected and something else sent");
     int fd = files_open_programs(sent.fd);
     struct opening *opening = files_lock(fd);
     if (opening != NULL) {
@@ -177,7 +192,7 @@ static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, b
         return -1;
     }
     if (plan.kind == BLIND && bytes > 0)
-        prefetch_end_thread(no_data);
+        lane_end(no_data);
     if (plan.kind == EMPTY)
         return 0;
     ssize_t done = preadv(fd, parts, count, plan.offset);

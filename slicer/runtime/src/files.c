@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lane.h"
-#include "prefetch.h"
+#include "process.h"
 #include "raw.h"
 
 /* Descriptors below are left to the numbers of the program's own (inform_open). */
@@ -20,44 +20,10 @@
 /* The most that one read returns (read(2)). */
 #define READ_MOST 0x7ffff000
 
-struct file {
-    struct file *next;
-    uint64_t dev, ino;
-    size_t number;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct file *files;
-static size_t known;
 static struct opening **table;
 static size_t table_size;
 static unsigned settlings;
-
-size_t file_number(const struct file *file) {
-    return file->number;
-}
-
-void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino) {
-    *dev = file->dev;
-    *ino = file->ino;
-}
-
-size_t files_known(void) {
-    return known;
-}
-
-/* The file of this identity; NULL without memory. With the lock held. */
-static struct file *file_of(const struct stat *facts) {
-    for (struct file *file = files; file != NULL; file = file->next)
-        if (file->dev == facts->st_dev && file->ino == facts->st_ino)
-            return file;
-    struct file *file = malloc(sizeof *file);
-    if (file == NULL)
-        return NULL;
-    *file = (struct file){files, facts->st_dev, facts->st_ino, known++};
-    files = file;
-    return file;
-}
 
 static struct opening *find(int fd) {
     return fd >= 0 && (size_t)fd < table_size ? table[fd] : NULL;
@@ -197,7 +163,7 @@ bool files_enter(int fd, int flags) {
 
 int files_open_programs(int number) {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)prefetch_program(), number);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)process_program(), number);
     int fd = files_open(AT_FDCWD, path, O_RDONLY);
     if (fd < 0)
         fd = open_nowhere(BLIND);
@@ -244,8 +210,9 @@ static int shared = -1;
 /* Whether the descriptor is still the opening's. */
 static bool is_of(int fd, const struct opening *opening) {
     struct stat facts;
-    return fstat(fd, &facts) == 0 && opening->file->dev == facts.st_dev &&
-           opening->file->ino == facts.st_ino;
+    uint64_t dev, ino;
+    file_identity(opening->file, &dev, &ino);
+    return fstat(fd, &facts) == 0 && dev == facts.st_dev && ino == facts.st_ino;
 }
 
 /* Enters what code of the program's own opened, if it is a regular file. With the lock held. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct file;
+#include "registry.h"
 
 enum kind {
     /* A regular file. */
@@ -42,13 +42,6 @@ struct opening {
     /* Opened by code of the program's own, which may close it unseen: a descriptor that stays. Else -1. */
     int own;
 };
-
-/* A file's number, from 0. */
-size_t file_number(const struct file *file);
-/* Its device and inode. */
-void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino);
-/* Files met so far. */
-size_t files_known(void);
 
 /* Makes room for descriptors, while there is one thread: with more, the kernel takes 8 to 30 ms each time their table
  * grows. */

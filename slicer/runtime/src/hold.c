@@ -9,7 +9,7 @@
  * A program may read several files in turn. Several streams in one file are none: the kernel, too, loses sight of
  * them (it keeps one window for each open file).
  */
-#include "lane.h"
+#include "hold.h"
 
 /* Bytes from which on a stream is the kernel's: two of its default windows (128 KiB). */
 #define KERNELS (256 * 1024)
@@ -100,7 +100,8 @@ void hold_add(struct lane *lane, struct reading reading) {
         hold_release(lane);
 }
 
-void hold_begin(struct hold *hold, uint64_t id) {
+/* What the thread fetches for itself counts from this call on. */
+static void begin(struct hold *hold, uint64_t id) {
     hold->fetched = 0;
     hold->fetched_from = id;
 }
@@ -114,12 +115,12 @@ uint64_t hold_fetch(struct lane *lane, const struct reading *reading) {
     uint64_t before = stream->run;
     advance(stream, reading);
     if (before == 0)
-        hold_begin(hold, reading->id);
+        begin(hold, reading->id);
     hold->fetched += stream->run - before;
     if (hold->fetched < KERNELS)
         return 0;
     uint64_t from = hold->fetched_from;
-    hold_begin(hold, reading->id);
+    begin(hold, reading->id);
     return shared_calls(lane->shared) > from ? reading->id - from : 0;
 }
 

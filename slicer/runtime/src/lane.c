@@ -1,16 +1,11 @@
-/* lane.c - call IDs and the queue of one prefetch thread (AASFP, section 5.1). */
+/* lane.c - the call IDs of one prefetch thread (AASFP, section 5.1). */
 #include "lane.h"
 
-#include <stdlib.h>
-#include <stdio.h>
-
-#include "files.h"
-#include "prefetch.h"
-#include "residency.h"
+#include "counter.h"
+#include "hold.h"
+#include "process.h"
 #include "trace.h"
 
-/* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
-#define LATER_BUDGET (UINT64_C(64) << 20)
 #define PAGE_SHIFT 12
 /* Time, in ns, after which a prefetch thread that is behind and does not catch up is given up: some waits of the program for
  * a disk, in which it could. It is looked at every so many late calls. */
@@ -29,160 +24,18 @@
 #define CALLS_AHEAD 256
 #define REST 10000000
 
-_Thread_local struct lane *lane_self;
-
-static _Atomic(struct lane *) all;
-static uint64_t size = 65536;
-/* Of the ring of call IDs, a power of two: what is on hold may come on top. */
-static uint64_t ring = 2 * 65536;
-
-struct lane *lanes(void) {
-    return atomic_load(&all);
-}
-
-void lanes_set_size(uint64_t entries) {
-    size = entries < UINT64_C(1) << 30 ? entries : UINT64_C(1) << 30;
-    for (ring = 1; ring < size + HELD;)
-        ring *= 2;
-}
-
-uint64_t lanes_size(void) {
-    return size;
-}
-
-bool lane_begin(uint64_t path) {
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (lane == NULL)
-        return false;
-    lane->path = path;
-    lane->thread = pthread_self();
-    pthread_mutex_init(&lane->lock, NULL);
-    pthread_cond_init(&lane->room, NULL);
-    lane->next = atomic_load(&all);
-    while (!atomic_compare_exchange_weak(&all, &lane->next, lane))
-        ;
-    lane_self = lane;
-    trace_begun();
-    watch_ring();
-    return true;
-}
-
-bool lane_is_ready(const struct lane *lane) {
-    return lane->ids != NULL;
-}
-
-/* Has client and queue; whether they are there. */
-static bool make_ready(struct lane *lane) {
-    if (lane_is_ready(lane))
-        return true;
-    if (!library_get())
-        prefetch_fail("without libforeread");
-    foreread_options options = {
-        .struct_size = sizeof options,
-        .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
-        .capacity = ring,
-        /* What the program has closed must not be open here. */
-        .flags = FOREREAD_PASSES | FOREREAD_BRIEF,
-        .process = (uint64_t)prefetch_program(),
-    };
-    if (lane->client == NULL && library.register_client(&lane->client, &options, NULL, NULL) != 0) {
-        lane->client = NULL;
-        return false;
-    }
-    lane->ids = malloc(ring * sizeof *lane->ids);
-    return lane_is_ready(lane);
-}
-
-/* The file's descriptor in the lane's client, or -1. */
-static int handle_of(struct lane *lane, const struct file *file, int fd) {
-    size_t number = file_number(file);
-    if (number >= lane->handles_known) {
-        size_t known = number * 2 + 16;
-        int *grown = realloc(lane->handles, known * sizeof *grown);
-        if (grown == NULL)
-            return -1;
-        for (size_t n = lane->handles_known; n < known; n++)
-            grown[n] = 0;
-        lane->handles = grown;
-        lane->handles_known = known;
-    }
-    if (lane->handles[number] == 0) {
-        char path[32];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        int handle = library.register_file(lane->client, path);
-        if (handle >= 0 && library.register_region(lane->client, handle, 0, UINT64_MAX) < 0)
-            handle = -1;
-        lane->handles[number] = handle < 0 ? -1 : handle;
-    }
-    return lane->handles[number];
-}
-
-void lane_flush(struct lane *lane) {
-    if (lane->batched == 0)
-        return;
-    /* The program may have parted with this process, and given up the rights that this still has. */
-    if (prefetch_is_over() && prefetch_report() < 0)
-        prefetch_leave();
-    size_t done = 0;
-    while (done < lane->batched) {
-        int64_t taken = library.request_prefetching(lane->client, lane->batch + done,
-                                                    lane->batched - done, FOREREAD_APPEND);
-        if (taken <= 0)
-            /* The list has room for all that the queue has, so this is the library's end. */
-            break;
-        done += (size_t)taken;
-    }
-    lane->batched = 0;
-}
-
-uint64_t lane_id(const struct lane *lane, uint64_t ordinal) {
-    return lane->ids[ordinal & (ring - 1)];
-}
-
-/* The thread knows what the program is coming to: it is none that only reads in order with it. */
-static void foresees(struct lane *lane, const struct reading *reading) {
-    hold_begin(&lane->hold, reading->id);
-    lane->behind_in_order = 0;
-}
-
-void lane_push(struct lane *lane, const struct reading *reading) {
-    if (shared_calls(lane->shared) > reading->id) {
-        lane->expired++;
-        return;
-    }
-    /* Up to the first that is not, a client has nothing to do; from then on it looks by itself. */
-    if (!lane_is_ready(lane) && is_resident(reading->fd, reading->offset, reading->bytes)) {
-        lane->resident++;
-        foresees(lane, reading);
-        return;
-    }
-    int handle = make_ready(lane) ? handle_of(lane, reading->file, reading->fd) : -1;
-    if (handle < 0) {
-        lane->refused++;
-        return;
-    }
-    foresees(lane, reading);
-    lane->ids[lane->pushed++ & (ring - 1)] = reading->id;
-    lane->batch[lane->batched++] =
-        (foreread_entry){.fd = handle, .offset = reading->offset, .length = reading->bytes};
-    if (lane->first_ns == 0)
-        lane->first_ns = clock_ns(CLOCK_MONOTONIC);
-    if (lane->batched == BATCH)
-        lane_flush(lane);
-}
-
 static uint64_t ahead(const struct lane *lane) {
     return lane->pushed - lane->passed + lane->hold.count;
 }
 
 /* Sleeps until enough of a full queue is free. With the lock held. */
 static void wait_for_room(struct lane *lane) {
-    uint64_t room = size < ROOM ? size : ROOM;
+    uint64_t room = lanes_size() < ROOM ? lanes_size() : ROOM;
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     hold_release(lane);
     lane->sleeps = true;
     trace_waits(1);
-    while (size - ahead(lane) < room)
+    while (lanes_size() - ahead(lane) < room)
         pthread_cond_wait(&lane->room, &lane->lock);
     trace_waits(-1);
     lane->sleeps = false;
@@ -224,7 +77,7 @@ static bool is_late(struct lane *lane, uint64_t id) {
         lane->behind = behind;
         lane->late_ns = now;
     } else if (now - lane->late_ns > HOPELESS) {
-        prefetch_end_thread("does not keep up");
+        lane_end("does not keep up");
     }
     return true;
 }
@@ -232,17 +85,17 @@ static bool is_late(struct lane *lane, uint64_t id) {
 /* Whether there is a thread of the program whose calls are this one's. */
 static bool has_counter(struct lane *lane) {
     if (lane->shared == NULL)
-        lane->shared = shared_lane(prefetch_shared(), lane->path);
+        lane->shared = shared_lane(process_shared(), lane->path);
     return lane->shared != NULL;
 }
 
 /* Sleeps while the program is far behind. */
 static void rest(struct lane *lane, uint64_t id) {
-    if (id - lane->known_calls < size * CALLS_AHEAD)
+    if (id - lane->known_calls < lanes_size() * CALLS_AHEAD)
         return;
     int64_t since = lane_wait_begin();
     trace_waits(1);
-    while (id - (lane->known_calls = shared_calls(lane->shared)) > size * CALLS_AHEAD / 2)
+    while (id - (lane->known_calls = shared_calls(lane->shared)) > lanes_size() * CALLS_AHEAD / 2)
         nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
     trace_waits(-1);
     lane_wait_end(WAIT_ROOM, since);
@@ -256,15 +109,22 @@ static void write_down(enum trace_kind kind, const struct lane *lane, uint64_t i
         file_identity(file, &read.dev, &read.ino);
     trace_add(kind, lane->path, id, &read);
     if (lane->shared != NULL)
-        trace_reached((size_t)(lane->shared - prefetch_shared()->lanes), id + 1);
+        trace_reached((size_t)(lane->shared - process_shared()->lanes), id + 1);
+}
+
+/* Characters that the program's own code has read here, unless the thread counts for nobody. */
+static void count_characters(void) {
+    unsigned n = FOREREAD_CHARACTERS - foreread_left;
+    foreread_left = FOREREAD_CHARACTERS;
+    if (foreread_counter != &counter_nobody)
+        lane_calls(n);
 }
 
 /* Whether the next call, which is a read of these bytes if it is of a file, is still to come; its ID. */
 static bool next_call(struct lane *lane, uint64_t *id, enum trace_kind kind, const struct file *file, uint64_t offset,
                       uint64_t bytes) {
-    /* Characters that the program's own code has read here. */
     if (foreread_left != FOREREAD_CHARACTERS)
-        foreread_characters();
+        count_characters();
     *id = atomic_load_explicit(&lane->next_id, memory_order_relaxed);
     atomic_store_explicit(&lane->next_id, *id + 1, memory_order_relaxed);
     bool counted = has_counter(lane);
@@ -315,13 +175,13 @@ static void announce(struct lane *lane, uint64_t id, struct file *file, int fd, 
         return;
     }
     pthread_mutex_lock(&lane->lock);
-    if (ahead(lane) >= size)
+    if (ahead(lane) >= lanes_size())
         wait_for_room(lane);
     hold_add(lane, (struct reading){id, file, fd, offset, bytes});
     bool first = lane->hold.count == 1;
     pthread_mutex_unlock(&lane->lock);
     if (first)
-        watch_ring();
+        process_ring();
 }
 
 static void next_read(enum trace_kind kind, struct file *file, int fd, uint64_t offset, uint64_t bytes) {
@@ -368,21 +228,6 @@ void lane_load(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     announce(lane, id, file, fd, offset, bytes);
 }
 
-bool lane_retire(struct lane *lane) {
-    pthread_mutex_lock(&lane->lock);
-    bool over = atomic_load(&lane->ended) != NULL && lane->hold.count == 0 && lane->passed == lane->pushed;
-    pthread_mutex_unlock(&lane->lock);
-    if (over && !lane->retired) {
-        lane->retired = true;
-        lane->stats.struct_size = sizeof lane->stats;
-        /* A library that has failed tells what it knew. */
-        if (lane->client != NULL)
-            library.finish_client(lane->client, &lane->stats);
-        lane->client = NULL;
-    }
-    return over;
-}
-
 void lane_closes(void) {
     struct lane *lane = lane_self;
     if (lane == NULL)
@@ -405,7 +250,7 @@ int64_t lane_wait_begin(void) {
 /* Waits until the program has made so many calls, unless it makes none. */
 static void let_ahead(struct lane *lane, uint64_t calls) {
     if (++lane->behind_in_order > STRETCHES)
-        prefetch_end_thread("reads in order with the program");
+        lane_end("reads in order with the program");
     uint64_t seen = 0;
     trace_waits(1);
     int64_t now = clock_ns(CLOCK_MONOTONIC), moved = now;

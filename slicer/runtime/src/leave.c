@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include "apart.h"
-#include "lane.h"
 #include "program.h"
 #include "raw.h"
 

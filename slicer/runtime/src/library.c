@@ -5,10 +5,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#include "../foreread_preexec.h"
-
 /* Not there unless the program defines it. */
-#pragma weak foreread_library_path
+extern const char *foreread_library_path __attribute__((weak, visibility("default")));
 
 struct library library;
 

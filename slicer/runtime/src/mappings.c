@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../foreread_preexec.h"
 #include "files.h"
 #include "lane.h"
-#include "prefetch.h"
 #include "raw.h"
 
 struct mapping {

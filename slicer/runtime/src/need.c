@@ -22,7 +22,6 @@
 #include <stdlib.h>
 
 #include "credentials.h"
-#include "lane.h"
 #include "outlook.h"
 
 /* All times in ns. The process's first look. */

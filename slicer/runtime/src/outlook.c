@@ -18,7 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../foreread_preexec.h"
 #include "apart.h"
 #include "outlook.h"
 #include "program.h"

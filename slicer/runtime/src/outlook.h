@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* As foreread_preexec.h has it. */
+__attribute__((visibility("default"))) int foreread_may_wait(int argc, char **argv, const char *paths);
+
 /* Whether foreread_may_wait() found a file that is not in memory. In the prefetch process, too. */
 bool outlook_found_cold(void);
 

@@ -1,4 +1,4 @@
-/* program.h - what the computation thread's files know of each other. */
+/* program.h - the program's way to the memory that it shares with its prefetch process. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -14,6 +14,15 @@ struct shared *program_shared(void);
 struct shared *program_part(pid_t *prefetch);
 /* Whether there is to be a report, which takes some milliseconds. */
 bool program_reports(void);
+
+/* The way to it, not in use yet; NULL without memory. */
+struct anchor;
+struct anchor *program_make_anchor(struct shared *shared);
+void program_drop_anchor(struct anchor *made);
+/* From now on the program has this prefetch process. */
+void program_anchor(struct anchor *made, pid_t prefetch, bool reports);
+/* Whether it has, or had, one. */
+bool program_is_anchored(void);
 
 /* Whether this process is one to have a prefetch thread. */
 bool program_is_wanted(void);

@@ -20,7 +20,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "prefetch.h"
+#include "queue.h"
 #include "raw.h"
 
 /* Of a fault's handler. */
@@ -171,7 +171,7 @@ static const struct {
 static void end(int number) {
     for (size_t n = 0; n < FAULTS; n++)
         if (faults[n].number == number)
-            prefetch_end_thread(faults[n].meaning);
+            lane_end(faults[n].meaning);
 }
 
 void quarantine_faults(void) {

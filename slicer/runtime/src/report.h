@@ -1,4 +1,4 @@
-/* report.h - what the prefetch process did, in a line of JSON. */
+/* report.h - the file that a prefetch process reports to. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -8,8 +8,8 @@
 const char *report_wanted(void);
 /* Opens the file that FOREREAD_PREEXEC_REPORT names, before the filter is on; -1 if none is wanted. */
 int report_open(void);
-/* Appends the report. `born_ns` is when the process began, by CLOCK_MONOTONIC. */
-void report_write(int fd, long long born_ns);
+/* Appends a text in one piece: several programs may append to one file. */
+void report_append(int fd, const char *text, int length);
 /* Appends that there was no prefetch thread, and why. */
 void report_failure(int fd, pid_t program, const char *why);
 

@@ -17,8 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
-#include "../foreread_preexec.h"
+#include "../foreread_counter.h"
 
 /* Reading threads of one program; those beyond are not prefetched for. */
 #define LANES 64
@@ -95,6 +96,13 @@ struct shared_lane *shared_lane(struct shared *shared, uint64_t path);
 
 /* The time in ms, never 0; goes round. */
 uint32_t shared_now_ms(void);
+
+/* A clock, in ns. */
+static inline int64_t clock_ns(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
 
 /* Waits until *word is not `value` or the time is over; < 0 for no limit. On memory shared by processes. */
 void shared_wait(_Atomic uint32_t *word, uint32_t value, int64_t nanoseconds);

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../foreread_preexec.h"
 #include "files.h"
 #include "lane.h"
-#include "prefetch.h"
 #include "raw.h"
 
 struct place {
@@ -87,7 +87,7 @@ static struct place *place_of(FILE *stream) {
     }
     pthread_mutex_unlock(&lock);
     if (place == NULL)
-        prefetch_end_thread("no memory");
+        lane_end("no memory");
     last = place;
     seen_closings = now;
     return place;
@@ -323,7 +323,7 @@ static int64_t before(struct place *place, uint64_t bytes) {
     if (opening != NULL)
         files_unlock();
     if (blind)
-        prefetch_end_thread("needs data of what is no regular file");
+        lane_end("needs data of what is no regular file");
     int64_t since = lane_fetch(file, (uint64_t)place->at, bytes);
     catch_up(place);
     return since;

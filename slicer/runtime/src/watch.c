@@ -8,13 +8,14 @@
  * Invariant: the program rings only where `wake_at` says so, which is set before the watcher sleeps and looked
  * at once more after; a ring that is missed all the same costs no more than IDLE.
  */
-#include <pthread.h>
+#include "watch.h"
+
 #include <signal.h>
 
 #include "credentials.h"
 #include "files.h"
-#include "lane.h"
-#include "prefetch.h"
+#include "hold.h"
+#include "process.h"
 
 /* Between looks, in ns: while something waits for the next one, while the program reads, and while it does
  * not. */
@@ -118,15 +119,15 @@ static void retire(void) {
         retired &= lane_retire(lane);
         holds |= lane->hold.count > 0;
     }
-    if (prefetch_slices_run() || holds)
+    if (lanes_run() || holds)
         return;
     if (!left) {
         left = true;
         mappings_leave();
-        files_leave(prefetch_report());
+        files_leave(process_report());
     }
-    if (retired && prefetch_report() < 0)
-        prefetch_leave();
+    if (retired && process_report() < 0)
+        process_leave();
 }
 
 /* Ends the process where the program has given up rights. */
@@ -137,11 +138,11 @@ static void check_rights(void) {
         return;
     checked = now;
     if (credentials_differ())
-        prefetch_fail("the program has other rights");
+        process_fail("the program has other rights");
 }
 
 static void *watch(void *unused) {
-    struct shared *shared = prefetch_shared();
+    struct shared *shared = process_shared();
     while (!atomic_load(&ends)) {
         uint32_t rung = atomic_load(&shared->bell);
         check_rights();
@@ -158,15 +159,9 @@ static void *watch(void *unused) {
     return unused;
 }
 
-void watch_ring(void) {
-    struct shared *shared = prefetch_shared();
-    atomic_fetch_add(&shared->bell, 1);
-    shared_wake(&shared->bell);
-}
-
 void watch_end(void) {
     atomic_store(&ends, true);
-    watch_ring();
+    process_ring();
 }
 
 bool watch_start(int64_t cpu_ns, void (*at_end)(void)) {

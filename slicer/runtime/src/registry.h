@@ -1,0 +1,20 @@
+/* registry.h - the files met so far: a device and an inode each, with a number for the lists. */
+#ifndef REGISTRY_H
+#define REGISTRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct file;
+
+/* The file of this identity; NULL without memory. One thread at a time. */
+struct file *file_of(const struct stat *facts);
+/* A file's number, from 0. */
+size_t file_number(const struct file *file);
+/* Its device and inode. */
+void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino);
+/* Files met so far. */
+size_t files_known(void);
+
+#endif
