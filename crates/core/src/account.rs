@@ -1,8 +1,8 @@
-//! What the program is seen to do, set against its plan: whether it still follows it, and at the end the account.
+//! The program's observed reads, compared with its plan: whether it still follows the plan, and at the end the account.
 //!
-//! Reads are not set against the plan one by one. What is kept of them is which pages were read, and which of them waited; the
-//! account is made of that at the end. Every [`WINDOW`] reads the plan is judged by its outcome: if it did not have half of them,
-//! the program does something else, and nothing more is fetched.
+//! Reads are not matched with the plan one by one. Only the sets of pages read, and of pages waited for, are kept; the account is
+//! computed from them at the end. The plan is judged after every [`WINDOW`] reads: if it did not contain half of them, the program
+//! does something else, and fetching stops.
 //!
 //! Invariant of the account: issued = useful + late + evicted + wasted + infill + unknown. No threads, clocks or system calls.
 //!
@@ -23,7 +23,7 @@ use crate::worker::Difference;
 /// Reads by which a plan is judged.
 pub(crate) const WINDOW: u64 = 1000;
 
-/// What came of a plan. Bytes are whole pages.
+/// The account of a plan. Bytes are whole pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Bytes fetched from the device.
@@ -34,21 +34,21 @@ pub struct Account {
     pub late: u64,
     /// Bytes that were gone from memory again when the program read them.
     pub evicted: u64,
-    /// Bytes that the program did not read, which was observed all the time.
+    /// Bytes that the program, observed all the time, did not read.
     pub wasted: u64,
-    /// Bytes between those that were planned, which cost less than one more request, and which the program did not read.
+    /// Bytes between planned ones, fetched because one more request would cost more, and not read.
     pub infill: u64,
-    /// Bytes that the program was not seen to read, which was not observed all the time.
+    /// Bytes that the program, not observed all the time, was not seen to read.
     pub unknown: u64,
     /// Bytes that the program waited for and that were not issued.
     pub missed: u64,
-    /// Whether fetching ever had to wait for the program, for want of memory.
+    /// True if fetching ever waited for the program because memory was full.
     pub was_full: bool,
     /// Names looked up.
     pub names: Names,
-    /// Reads seen, and of these, reads that the plan had.
+    /// Reads seen.
     pub reads: u64,
-    /// Reads that the plan had.
+    /// Of these, reads that the plan contains.
     pub foreseen: u64,
     /// Whether the program has left the plan.
     pub has_left: bool,
@@ -62,14 +62,14 @@ pub struct Account {
     pub fates: Vec<Fates>,
 }
 
-/// What became so far of what was fetched, in bytes.
+/// The account so far, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
     /// In memory when the program read them.
     pub useful: u64,
     /// Waited for all the same.
     pub late: u64,
-    /// Not read, if it is known that they will not be.
+    /// Not read; `None` while they may still be read.
     pub wasted: Option<u64>,
     /// Waited for, and not fetched.
     pub missed: u64,
@@ -86,7 +86,7 @@ pub struct Left {
     pub reads: u64,
 }
 
-/// What became of names. asked = late + unknown: an observer reports no name that the program did not wait for.
+/// The account of names. asked = late + unknown: observers report only names that the program waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Looked up.
@@ -110,7 +110,7 @@ impl Account {
     }
 }
 
-/// What was seen of the program so far.
+/// The program's reads seen so far.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) waited: Pages,
@@ -128,16 +128,16 @@ pub(crate) struct Seen {
     /// True if the plan contains only a part of the program's reads, so that unexpected reads do not end it.
     pub(crate) is_partial: bool,
     pub(crate) is_unobserved: bool,
-    /// Files of which nobody knows what was read, but for what was seen.
+    /// Files whose pages may have been read unseen.
     pub(crate) doubted: FxHashSet<FileId>,
 }
 
-/// What a read means to those who fetch.
+/// The consequences of a read for fetching.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct News {
     /// Planned pages that were read for the first time.
     pub(crate) passed: u64,
-    /// Whether the plan is to be fetched on, where a window is full.
+    /// At the end of a window: whether fetching goes on.
     pub(crate) holds: Option<bool>,
 }
 
@@ -194,12 +194,12 @@ impl Seen {
         self.named.insert(file);
     }
 
-    /// Whether there is nothing new to be seen of the program.
+    /// True if the program has read no new page for a window's length.
     pub(crate) fn is_idle(&self) -> bool {
         self.idle >= WINDOW
     }
 
-    /// What became so far of what was fetched.
+    /// The account so far.
     pub(crate) fn so_far(&self, state: &State, planned: &Planned) -> SoFar {
         let (pages, _) = self.outcome(state, planned);
         SoFar {
@@ -256,7 +256,7 @@ impl Seen {
         (outcome, issued)
     }
 
-    /// What is known of a chunk, of which these pages were issued.
+    /// The masks of a chunk, with these pages issued.
     fn masks(
         &self,
         issued: u64,

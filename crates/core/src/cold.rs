@@ -17,16 +17,15 @@ use foreread_sys::{file, way};
 use crate::Files;
 use crate::worker::{Difference, difference};
 
-/// A gain below this, in ns, is not worth observing the program for: a run that is observed takes 4 ms more than alone, with everything
-/// in memory.
+/// Below this gain, in ns, the program runs unobserved: observing costs a run 4 ms if everything is in memory.
 pub const WORTH: u64 = 5_000_000;
-/// Places of a sample that are looked at, at most.
+/// Places of a sample that are checked, at most.
 const PLACES: usize = 64;
 
-/// What was found of a sample.
+/// The result of checking a sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Places looked at.
+    /// Places checked.
     pub looked: u64,
     /// Of these, places that are not in memory, in part or as a whole.
     pub missing: u64,
@@ -77,13 +76,13 @@ impl Look {
             .map_or(self.missing > 0, |gain| gain >= WORTH)
     }
 
-    /// What fetching the plan of this run would gain, on so many processors, in ns; `None` if the record does not tell.
+    /// Gain of fetching the plan of this run, on so many processors, in ns; `None` if the record does not say.
     pub fn gain(&self, recorded: &Summary, processors: u64) -> Option<u64> {
-        // The times of a list are nobody's.
+        // The times of an imported list were not measured.
         if recorded.imported.is_some() {
             return None;
         }
-        // A run that waited for nothing does not tell what a cold one waits for.
+        // The waits of a cold run are unknown if the recorded run was hot or prefetched.
         let was_cold = recorded
             .device_bytes
             .is_none_or(|bytes| bytes >= WAITED_BYTES);
@@ -94,7 +93,7 @@ impl Look {
         let idle = recorded
             .cpu_ns
             .map_or(0, |cpu| recorded.wall_ns.saturating_sub(cpu));
-        // A thread that waits while others compute on all processors holds up nothing.
+        // A thread that waits while others keep all processors busy does not delay the program.
         let computed = recorded.cpu_ns.map_or(0, |cpu| cpu / processors.max(1));
         let spare = recorded.wall_ns.saturating_sub(computed);
         let waited = recorded.read_ns.max(idle).min(spare);
@@ -112,7 +111,7 @@ fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     all.iter().step_by(step)
 }
 
-/// What is in memory, as found out without waiting for any device.
+/// Questions about memory, answered without waiting for any device.
 pub(crate) trait Memory {
     /// Whether all these pages are there, or cannot be fetched.
     fn has(&mut self, file: FileId, meta: &FileMeta, pages: &Range<u64>) -> bool;
@@ -160,7 +159,7 @@ impl Open {
         }
     }
 
-    /// How the file differs from what is known of it.
+    /// How the file differs from its entry in the record.
     fn difference(&self, meta: &FileMeta) -> Option<Difference> {
         match self.found.as_ref()? {
             Ok((_, facts)) => difference(meta, facts),

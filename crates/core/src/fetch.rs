@@ -1,4 +1,4 @@
-//! Which want is next, and what became of those before.
+//! Which want is next, and the results of those before.
 //!
 //! Threads take the next want, request it, and take the next. A request for pages returns once the device has it. Looking up a file
 //! or a name takes as long as its device does. So there are as many threads as can usefully wait at the same time.
@@ -9,7 +9,7 @@
 //! No threads, clocks or locks: [`Shared`](crate::threads::Shared) drives it by real threads, and a model of a machine in virtual
 //! time.
 //!
-//! Data flow: wants → [`State::next`] → [`Worker`](crate::worker::Worker) → hints; what came of them → [`State::enter`].
+//! Data flow: wants → [`State::next`] → [`Worker`](crate::worker::Worker) → hints; their results → [`State::enter`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,18 +26,18 @@ use crate::worker::{Difference, Done, Task};
 
 /// Threads, at most. Other numbers were not measured with this code.
 const THREADS: usize = 16;
-/// The most wants that wait to be requested: a bound on memory (48 bytes each).
+/// Wants that wait to be requested, at most: bounds memory (48 bytes each).
 const WAITING: usize = 1 << 16;
-/// One part in so many of the free memory may be requested and not passed. Pages leave memory in the order in which they came. Once one
-/// that was fetched has left unread, the program reads it, so that at each of its steps two pages come: its own, and the next
-/// one fetched. Ahead may be what outlives that, or no page fetched is there in time ever again. In 32 MiB of memory, 6,000 pages in order
+/// This fraction of the free memory may be requested and not yet passed. Pages leave memory in the order in which they came. Once one
+/// fetched page has left unread, each step of the program brings two pages: the one that it reads itself, and the next one fetched. If
+/// too much is ahead, every page fetched then leaves before it is read. In 32 MiB of memory, 6,000 pages in order
 /// and 6,000 scattered took 0.63 s alone, 0.84 s with three quarters of the memory, 0.23 s with a half, 0.24 s with a quarter and 0.30
 /// s with an eighth; 12,000 scattered pages 0.99, 0.29, 0.27, 0.31 and 0.36 s.
 const SHARE: u64 = 2;
-/// How long the end of a run waits for threads that may be stuck in a file system: a program's caller may notice longer waits.
+/// How long the end of a run waits for threads that may be stuck in a file system. A caller may notice longer waits.
 pub(crate) const PARTING: Duration = Duration::from_millis(50);
 
-/// What became of the wants so far.
+/// The wants, and the results so far.
 #[derive(Default)]
 pub(crate) struct State {
     wants: Backlog,
@@ -52,7 +52,7 @@ pub(crate) struct State {
     again: Vec<Want>,
     /// The file of each want that a thread is working on.
     working: Vec<FileId>,
-    /// Pages of the plan up to the last requested want, and pages of the gaps between them.
+    /// Pages of the plan up to the last requested want, and pages of the gaps requested.
     taken: u64,
     between: u64,
     /// Pages that were issued and not waited for.
@@ -66,8 +66,8 @@ pub(crate) struct State {
     /// Pages that the program has read so far, and how many of them are planned.
     pub(crate) read: Pages,
     passed: u64,
-    /// Pages that may be requested at first while the plan is on trial, and afterwards as many more as the program has read of the plan;
-    /// `None` once it is trusted.
+    /// While the plan is on trial: pages that may be requested at first; each page of the plan that the program reads allows one
+    /// more. `None` once the plan is trusted.
     trial: Option<u64>,
     /// Whether there was ever no room in the budget.
     was_full: bool,
@@ -78,7 +78,7 @@ pub(crate) struct State {
     pub(crate) devices: BTreeSet<u64>,
 }
 
-/// What a thread is to do.
+/// The next step of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Work(Task),
@@ -141,7 +141,7 @@ impl State {
         self.threads += 1;
     }
 
-    /// What a thread that has nothing to do is to do.
+    /// The next step of an idle thread.
     pub(crate) fn next(&mut self) -> Next {
         if self.is_stopped {
             return self.end();
@@ -159,7 +159,7 @@ impl State {
                 is_enough: self.is_enough(),
             });
         }
-        // Gaps take memory that nobody asked for.
+        // Gaps take memory.
         let has_room = self.trial.is_none() && self.between < self.gaps;
         let room = self.most() - self.taken.saturating_sub(self.passed);
         let prices = &mut self.prices;
@@ -205,8 +205,8 @@ impl State {
         was_full
     }
 
-    /// The program has waited for pages that it had read before. They have left memory, and where memory is short the pages that lie ahead
-    /// of the program take the place: half of that place is given back.
+    /// The program has waited for pages that it had read before: they have left memory. If memory is short because of the pages
+    /// ahead of the program, the budget for these is halved.
     pub(crate) fn waited_again(&mut self) {
         if self.was_full {
             self.budget = (self.budget / 2).max(JOINED.min(self.budget));
@@ -248,7 +248,7 @@ impl State {
         self.differences.extend(held_up);
     }
 
-    /// Whether all wants have been seen to, whatever became of them.
+    /// Whether all wants are finished, fetched or not.
     pub(crate) fn is_done(&self) -> bool {
         let is_empty = self.wants.is_empty() && self.again.is_empty() && self.working.is_empty();
         self.is_stopped || self.is_complete && is_empty
@@ -285,7 +285,7 @@ impl State {
         self.was_full
     }
 
-    /// A want is seen to; whether the thread is one too many for the files that this process may have open.
+    /// Enters the result of a want. True if the thread must end because this process may have too few files open.
     pub(crate) fn enter(&mut self, done: Done) -> bool {
         if let Some(place) = self.working.iter().position(|file| *file == done.file) {
             self.working.swap_remove(place);

@@ -1,4 +1,4 @@
-//! Pages that are brought into memory for no program: there is nobody to be ahead of, and nothing to be accounted for but the pages.
+//! Pages brought into memory for no program: nothing is paced, and only the pages are accounted for.
 //!
 //! Data flow: trace → [`Wants`] → [`Shared`] → page cache; what was requested → [`Filled`].
 
@@ -15,12 +15,12 @@ use crate::threads::Shared;
 use crate::wants::{Trace, Wants};
 use crate::worker::Difference;
 
-/// What came of filling memory.
+/// The result of filling memory.
 #[derive(Debug, Default)]
 pub struct Filled {
     /// Pages that were requested from a device, gaps included.
     pub issued: Vec<(FileId, Range<u64>)>,
-    /// Files that differ from what is known of them, or could not be read.
+    /// Files that differ from their entry, or could not be read.
     pub differences: Vec<(FileId, Difference)>,
 }
 

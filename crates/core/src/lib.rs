@@ -1,18 +1,18 @@
 //! The core: a recorded plan is requested at full depth, in the program's order, and every page of it is accounted for.
 //!
 //! A plan that fits in memory needs no pacing. The record is an access list; each entry becomes a [`Want`], and some threads go
-//! through the wants as fast as the devices take requests. The program is observed only for the account, and to find out that it
+//! through the wants as fast as the devices take requests. The program is observed only for the account, and to notice that it
 //! does something else.
 //!
 //! - [`wants`]: accesses of a record → wants: pages and names, each once, neighbours joined.
-//! - [`cold`]: whether it is worth it: a sample of the record, held against memory, once, before the program starts.
+//! - [`cold`]: whether fetching pays: a sample of the record is looked for in memory, once, before the program starts.
 //! - [`fetch`]: which want is next.
 //! - [`threads`]: the threads that bring the wants into memory.
-//! - [`worker`]: what one of them does with a want; [`system`]: the calls by which it does.
+//! - [`worker`]: the work of one thread; [`system`]: its calls.
 //! - [`pages`]: sets of pages of files.
-//! - [`account`]: what the program is seen to do, and what came of the plan: issued = useful + late + evicted + wasted + unknown.
+//! - [`account`]: the program's reads, and the account of the plan: issued = useful + late + evicted + wasted + infill + unknown.
 //! - [`session`]: all of that together.
-//! - [`fill`](mod@fill): the same for no program: pages are brought into memory, and that is all.
+//! - [`fill`](mod@fill): the same without a program: pages are brought into memory.
 //!
 //! Data flow: record → [`wants`] → [`fetch`] → page cache; reads seen → [`account`].
 
@@ -51,7 +51,7 @@ pub trait Files: Send + Sync + 'static {
     /// A file as the record has it.
     fn file(&self, file: FileId) -> Option<&FileMeta>;
 
-    /// Where pages go that do not go to the page cache.
+    /// The memory for pages that do not go to the page cache.
     fn cache(&self) -> Option<&dyn Cache> {
         None
     }

@@ -30,7 +30,7 @@ const STRETCH: u64 = 128;
 /// Requests that are made large to find out what pages cost, of each [`PERIOD`] of a busy device: 2 MiB at most.
 const TRIED: u64 = 16;
 const PERIOD: u64 = 8192;
-/// Requests that a device has when it is what is waited for.
+/// Requests in flight from which on a device counts as busy.
 const BUSY: u64 = 16;
 /// How many times as large or as long one may be to count as equal.
 const ALIKE: f64 = 1.1;
@@ -51,7 +51,7 @@ impl Reach {
     pub(crate) const NEAR: Self = Self { gap: 0, span: SPAN };
 }
 
-/// What is known of a device's prices.
+/// The prices of a device, as far as measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Price {
     made: u64,

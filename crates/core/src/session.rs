@@ -1,5 +1,4 @@
-//! A plan that is being fetched, what the program is seen to read, and the account of both: [`State`] and
-//! [`Seen`], with real threads.
+//! A plan being fetched, the program's reads, and the account of both: [`State`] and [`Seen`], with real threads.
 //!
 //! Data flow: trace → [`Wants`] → [`Shared`]; reads → [`Seen`] → [`Shared`]; at the end the [`Account`].
 
@@ -27,9 +26,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial` one
-    /// request is made at first, and what the program then reads of the plan doubles what is ahead of it, until it has had most of a
-    /// window's reads.
+    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial`, one request is made at
+    /// first, and each page that the program reads of the plan allows one more, until the plan has contained most of a window's
+    /// reads.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -109,7 +108,7 @@ impl Session {
         self.shared.lock().progress()
     }
 
-    /// What became so far of what was fetched. It goes through all that was, so it is for whoever asks now and then.
+    /// The account so far. It goes through all pages fetched, so it is not for every step.
     pub fn so_far(&self) -> SoFar {
         self.seen.so_far(&self.shared.lock(), &lock(&self.planned))
     }
@@ -119,7 +118,7 @@ impl Session {
         self.seen.has_strayed
     }
 
-    /// Whether there is nothing more to fetch, nor anything new to be seen of the program.
+    /// Whether everything is fetched and the program reads nothing new.
     pub fn is_over(&self) -> bool {
         self.seen.is_idle() && self.shared.is_done()
     }
@@ -129,8 +128,7 @@ impl Session {
         self.seen.is_unobserved = true;
     }
 
-    /// Nobody knows what the program has read of this file, but for what was seen: its touches are sampled, and the last come after the
-    /// last sample.
+    /// The program may have read pages of this file unseen: its touches are sampled, and the last ones come after the last sample.
     pub fn doubt(&mut self, file: FileId) {
         self.seen.doubted.insert(file);
     }

@@ -1,9 +1,9 @@
-//! What fetching asks of a system: to open files, what of them is missing from memory, hints, names.
+//! The system calls of fetching: files are opened, missing pages found, hints given, names looked up.
 //!
 //! [`Kernel`] is the real one: its calls are done when they return, and [`now`] has their results. The tests have a model of a machine
 //! (`on_a_machine`), where the same calls take virtual time. So the policy that is tested is the one that runs.
 //!
-//! Data flow: [`Worker`](crate::worker::Worker) → [`System`] → what is in memory, or on its way.
+//! Data flow: [`Worker`](crate::worker::Worker) → [`System`] → pages in memory, or on their way.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -60,10 +60,10 @@ pub(crate) trait System {
     /// Looks a name up, and lists it if it is a directory to be listed; whether that took a device. `None` if nothing is found.
     async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool>;
 
-    /// What a device has done so far; `None` if it does not tell.
+    /// The counts of a device so far; `None` if it has none.
     async fn sight(&mut self, dev: u64) -> Option<Sight>;
 
-    /// Closes what is kept open for later calls.
+    /// Closes descriptors kept for later calls.
     fn let_go(&mut self);
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn now<T>(call: impl Future<Output = T>) -> T {
 #[derive(Default)]
 pub(crate) struct Common {
     opener: Opener,
-    /// Whether devices keep what is read of them in memory, where that is known.
+    /// Devices whose file systems are known to keep read pages in memory, or not to.
     keeps: Mutex<BTreeMap<u64, bool>>,
 }
 
@@ -246,7 +246,7 @@ fn split(fd: &OwnedFd, pages: Range<u64>, parts: &mut Vec<Range<u64>>) -> io::Re
     Ok(())
 }
 
-/// Page by page, by `mincore`, where that tells this user the truth.
+/// Page by page, by `mincore`, if this user gets true answers.
 fn by_map(
     fd: &OwnedFd,
     facts: &FileFacts,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: nobody waits for a thread that a file system holds up.
 //!
-//! Data flow: wants → [`Shared::add`] → [`State`] → threads → hints; what came of them → [`State`].
+//! Data flow: wants → [`Shared::add`] → [`State`] → threads → hints; their results → [`State`].
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::{Cache, Files};
 
 /// Bytes of stack of a thread.
 const STACK: usize = 256 << 10;
-/// How long a thread waits for the program to pass what was requested, before it looks again whether the run is over.
+/// How long a thread waits for the program to read requested pages before it checks again whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What the threads share.
@@ -143,7 +143,7 @@ impl Shared {
         self.room.notify_all();
     }
 
-    /// Stops, and waits for what is being requested to be entered, unless a file system holds that up: of that it says so.
+    /// Stops, and waits until requests under way are entered. Requests that a file system holds up are reported as such.
     pub(crate) fn settle(&self) -> MutexGuard<'_, State> {
         self.stop();
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! From the accesses of a record to the list of wants: what is to be brought into memory, in the program's order.
+//! From the accesses of a record to the list of wants: pages and names to bring into memory, in the program's order.
 //!
 //! Each page and each name is wanted once. A read that goes on where the one before ended, in either direction, joins it, up to
 //! [`JOINED`] pages. A name is not wanted for itself if its file is read soon after, which opens it; nor where the block that its
@@ -37,7 +37,7 @@ const BATCH: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
 pub(crate) const INODES: u64 = 16;
 
-/// What is to be brought into memory.
+/// One entry to bring into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Pages of a regular file.
@@ -257,7 +257,7 @@ impl Want {
         }
     }
 
-    /// How many pages it is, with its gaps; of those for a cache [`Want::left`] tells, each once.
+    /// Its pages, gaps included. Pages for a cache are counted in [`Want::left`] instead, each once.
     pub(crate) fn pages(&self) -> u64 {
         match &self.what {
             What::Pages(pages) => pages.end - pages.start,

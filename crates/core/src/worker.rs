@@ -1,9 +1,9 @@
-//! What one thread does with a want: files are opened, what is missing of them is found out and hinted about, names are looked up.
+//! The work of one thread: it opens files, finds their missing pages and hints about them, and looks up names.
 //!
 //! Invariants: nothing but regular files is opened, and directories that are listed; a file is open only while it is worked on. No
 //! threads or clocks, and no calls but those of a [`System`]: a model of a machine can drive it in virtual time.
 //!
-//! Data flow: [`Task`] → [`Worker::serve`] → hints; what came of it → [`Done`].
+//! Data flow: [`Task`] → [`Worker::serve`] → hints; the result → [`Done`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::price::Sight;
 use crate::system::{Kept, System};
 use crate::wants::{JOINED, Want, What};
 
-/// Why nothing is fetched of a file whose pages do not stay in memory.
+/// The reason given for fetching nothing of such a file.
 const UNKEPT: &str = "its file system keeps no page that is read in memory";
 
 /// How a file differs from what was recorded.
@@ -39,13 +39,13 @@ pub enum Difference {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) want: Want,
-    /// The device that is to be looked at afterwards.
+    /// The device whose counts are read afterwards.
     pub(crate) look: Option<u64>,
-    /// Whether as much is on its way as the device can be given at once.
+    /// True if the device has as much in flight as it can work on at once.
     pub(crate) is_enough: bool,
 }
 
-/// What came of one want.
+/// The result of one want.
 pub(crate) struct Done {
     /// The want's file.
     pub(crate) file: FileId,
@@ -54,22 +54,22 @@ pub(crate) struct Done {
     pub(crate) differences: Vec<(FileId, Difference)>,
     pub(crate) device: Option<u64>,
     pub(crate) sight: Option<(u64, Sight)>,
-    /// Pages that were issued, now or before, and have been waited for.
+    /// Pages, issued now or before, that have arrived.
     pub(crate) arrived: u64,
-    /// Whether this process had too many files open, and what is left of the want for that.
+    /// True if this process had too many files open; the rest of the want is in `left`.
     is_crowded: bool,
     pub(crate) left: Vec<(FileId, Range<u64>)>,
 }
 
-/// What one thread does.
+/// The state of one thread.
 pub(crate) struct Worker<S: System> {
     files: Arc<dyn Files>,
     system: S,
     /// The file of the last want, as long as there are wants.
     held: Option<(FileId, Open<S::File>)>,
-    /// Files of which nothing is fetched, and it was said.
+    /// Files that are not fetched, already reported.
     met: FxHashSet<FileId>,
-    /// Pages requested since it was last waited for one of them, and whether that is to be waited for.
+    /// Pages requested since the last wait, and whether to wait once they are enough.
     under_way: u64,
     waits: bool,
 }
@@ -92,7 +92,7 @@ impl<S: System> Worker<S> {
         }
     }
 
-    /// Brings what is wanted into memory, or on its way.
+    /// Requests a want.
     pub(crate) async fn serve(&mut self, task: Task) -> Done {
         let Task {
             want,
@@ -104,7 +104,7 @@ impl<S: System> Worker<S> {
         match want.what {
             What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
             What::Cached(pages) => {
-                // For how the file differs from the record.
+                // To notice that the file differs from the record.
                 if self
                     .held
                     .as_ref()
@@ -165,7 +165,7 @@ impl<S: System> Worker<S> {
         }
     }
 
-    /// Says once why nothing is fetched of a file.
+    /// Reports once why a file is not fetched.
     fn refuse(&mut self, id: FileId, why: &str, done: &mut Done) {
         if self.met.insert(id) {
             let gone = Difference::Gone(why.to_owned());
@@ -197,8 +197,7 @@ impl<S: System> Worker<S> {
         self.system.missing(file, facts, pages.start..end).await
     }
 
-    /// Requests pages of small files in one call, until the end of which the kernel keeps back what it has for the device and joins
-    /// what lies next to each other.
+    /// Requests pages of small files in one call. The kernel keeps requests back until the end of the call, and joins neighbours.
     async fn fetch_together(&mut self, all: Vec<(FileId, Range<u64>)>, done: &mut Done) {
         self.held = None;
         let mut parts = Vec::new();
@@ -230,7 +229,7 @@ impl<S: System> Worker<S> {
         }
     }
 
-    /// Hints about all these parts at once; whether anything came of it.
+    /// Hints about all these parts in one call; whether that worked.
     async fn hint_together(&mut self, parts: &[Part<S::File>]) -> bool {
         let each = parts.iter().flat_map(|(_, open, missing)| {
             missing.iter().map(|part| (&open.file, open.bytes(part)))
@@ -245,8 +244,8 @@ impl<S: System> Worker<S> {
         hinted.await.is_ok()
     }
 
-    /// Waits for what this thread has requested, once that is as much as one request can be, if enough is on its way. What is more waits
-    /// in the kernel's queue, sorted by place, so that the page that the program needs next may come last.
+    /// Once this thread has requested as much as one request can be, waits for it if enough is in flight. More requests would wait in
+    /// the kernel's queue, sorted by place, and the page that the program needs next might arrive last.
     async fn wait_for(&mut self, open: &Open<S::File>, part: &Range<u64>, done: &mut Done) {
         self.under_way += part.end - part.start;
         if self.waits && self.under_way >= JOINED {
@@ -266,7 +265,7 @@ impl<S: System> Worker<S> {
             },
         };
         for mut part in self.missing(id, &open, pages, done).await {
-            // The kernel cuts what is longer.
+            // The kernel cuts longer requests.
             while part.start < part.end {
                 let piece = part.start..part.end.min(part.start + JOINED);
                 part.start = piece.end;
@@ -300,7 +299,7 @@ impl Done {
 }
 
 impl<F> Open<F> {
-    /// Where pages of it are, in bytes, but for what lies past its end.
+    /// The byte range of pages, cut at the end of the file.
     fn bytes(&self, pages: &Range<u64>) -> Range<u64> {
         pages.start * PAGE..(pages.end * PAGE).min(self.facts.size)
     }
@@ -315,7 +314,7 @@ fn is_crowded(why: &std::io::Error) -> bool {
     )
 }
 
-/// How a file differs from what is known of it.
+/// How a file differs from its entry in the record.
 pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
     let is_same_file = (facts.dev, facts.ino) == (meta.dev, meta.ino);
     let is_same_state = (facts.size, facts.mtime_ns) == (meta.size, meta.mtime_ns);
