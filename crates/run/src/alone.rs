@@ -19,19 +19,19 @@ use super::summary::Why;
 /// its record says.
 const ACCOMPANIED: u32 = 16;
 
-/// Why foreread did nothing for a service that tells its manager how it goes, where it cannot live beside the service.
+/// Why foreread did nothing for a service that reports to its manager, if it cannot live beside the service.
 pub(super) const LISTENED_TO: &str = "its service manager listens to the process that it has started, which the program has to be (NOTIFY_SOCKET)";
 
-/// Whether a service manager has started this process, and listens to it alone: it refuses what a child says, as that it is ready. A
-/// manager that says whom it has started (systemd since version 248) may be that of an ancestor.
+/// Whether a service manager has started this process, and listens to it alone: it refuses messages of a child, such as "ready". The
+/// manager may be an ancestor's; systemd (since version 248) names the process that it has started.
 pub(super) fn is_listened_to() -> bool {
     let started = std::env::var("SYSTEMD_EXEC_PID").ok();
     let is_own = |pid: String| pid == std::process::id().to_string();
     std::env::var_os("NOTIFY_SOCKET").is_some() && started.is_none_or(is_own)
 }
 
-/// Whether the plan of the command is in memory, and nobody wants an account of the run: then what of the recorded run was not
-/// observed, in sentences, and why foreread does nothing.
+/// If the plan of the command is in memory, and no account of the run is wanted: the unobserved parts of the recorded run, in
+/// sentences, and why foreread does nothing.
 pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
     let is_plain = args.prefetch && !args.redact && !args.explain && args.map.is_empty();
     let has_files = args.json.is_some() || args.output.is_some();

@@ -1,4 +1,4 @@
-//! What is run, and how: the command line of `foreread run` and `foreread record`.
+//! The command line of `foreread run` and `foreread record`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use foreread_sys::own;
 use crate::observer::Choice;
 use crate::record::part::Limits;
 
-/// What to run, and how.
+/// The command, and how to run it.
 #[derive(Clone, Debug)]
 pub struct RunArgs {
     /// The command and its arguments.
@@ -20,11 +20,11 @@ pub struct RunArgs {
     pub explain: bool,
     /// Write the account to this file as JSON.
     pub json: Option<PathBuf>,
-    /// Use what is known.
+    /// Prefetch.
     pub prefetch: bool,
-    /// Who is to observe it.
+    /// The observer to use.
     pub observer: Choice,
-    /// Keep what is learnt.
+    /// Keep a record.
     pub record: bool,
     /// Keep it in this file, not in the store.
     pub output: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct RunArgs {
     pub cache: Option<u64>,
     /// Where files of a record that is followed lie now.
     pub map: PathMap,
-    /// What a record may have at most.
+    /// Limits of the record.
     pub limits: Limits,
 }
 
@@ -64,8 +64,8 @@ impl RunArgs {
         !has_files && !self.explain && self.observer != Choice::Ebpf
     }
 
-    /// The program has been started: lets go of what it shares with this process, unless files of the user's own are
-    /// named, which may be relative to that or one of the descriptors.
+    /// The program has been started: leaves the working directory and the descriptors that it shares with this process. Not if
+    /// output files are named, which may be relative to that directory or one of the descriptors.
     pub(super) fn let_go(&self) {
         if self.json.is_none() && self.output.is_none() {
             own::let_go();

@@ -1,4 +1,4 @@
-//! A rank's part of the collective cache: made before the program, which is told of it; what came of it in the account.
+//! A rank's part of the collective cache: made before the program starts, and accounted for at its end.
 //!
 //! Data flow: [`segment`] → front: the program's environment; helper: [`Collective`] → the session's backend → [`CacheAccount`].
 
@@ -55,7 +55,7 @@ fn sized(option: Option<u64>, variable: Option<String>) -> Result<(u64, String)>
 /// The size of a cache as users write it.
 ///
 /// # Errors
-/// What is no size, or none that a page fits in.
+/// No size, or one below a page.
 pub fn parse_cache(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         size if size < PAGE => Err(format!(
@@ -105,7 +105,7 @@ struct Counted {
     filled_bytes: u64,
     taken: u64,
     taken_bytes: u64,
-    /// Fills that came to nothing, because the page was written meanwhile or cannot be read.
+    /// Fills that failed because the page was written meanwhile or cannot be read.
     lost: u64,
     /// Bytes that were read beside what the rank is foretold to read, in one piece with that, because ranks read them of the pages
     /// before.

@@ -37,7 +37,7 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Block the signals to be passed on, and make room for descriptors; before any thread is started.
     pub(super) fn block() -> io::Result<Self> {
-        // And what tells of the program's stops.
+        // And the signal of the program's stops.
         let signals: Vec<i32> = signals::messages()
             .chain([Signal::CHILD.as_raw()])
             .collect();
@@ -49,7 +49,7 @@ impl Incoming {
         })
     }
 
-    /// From now on tell what was sent to the whole process group. Before any thread is started, and before the program,
+    /// From now on recognises signals that were sent to the whole process group. Before any thread is started, and before the program,
     /// which may signal its group as the first thing it does.
     pub(super) fn watch_group(&mut self) {
         self.group = GroupWatch::start().ok();
@@ -118,8 +118,7 @@ pub(super) fn lacks_process(why: &io::Error) -> bool {
     matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::PERM))
 }
 
-/// The running program. Once it is there nothing more is needed to watch it: `SIGCHLD`, which is among the signals, tells of
-/// its end.
+/// The running program. Its end is announced by `SIGCHLD`, which is among the signals.
 pub(super) struct Child {
     counts: Option<IoCounts>,
     process: process::Child,
@@ -170,7 +169,7 @@ impl Child {
         }
     }
 
-    /// What comes in when the program has ended.
+    /// The channel of signals, which becomes readable when the program has ended.
     pub(super) fn incoming(&self) -> &Incoming {
         &self.incoming
     }

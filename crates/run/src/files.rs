@@ -1,9 +1,9 @@
 //! The files of a session: each has one number, whatever names lead to it.
 //!
 //! A file is known by its device and inode, and by when it was made: a file system gives the inode of a deleted file to
-//! the next one. The files of the record that is followed come first, under the record's numbers, so that what is
-//! observed and what is planned mean the same file by the same number; files that the record does not have are numbered
-//! after them as they are met.
+//! the next one. The files of the record that is followed come first, under the record's numbers, so that
+//! observed and planned reads name a file by the same number. Files that the record does not have are numbered after them
+//! as they are met.
 //!
 //! Invariant: [`Files::met`] holds every file that was met in this run, as it was found last.
 
@@ -20,10 +20,10 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::user_space::UserSpace;
 
-/// Files told apart: what a process of another user opens, or says to have opened, takes no more of this one's memory.
+/// Files told apart: bounds the memory that opens of another user's process, real or made up, can take here.
 const FILES: usize = 1 << 22;
 
-/// What is wrong with a record, once that is known: damage shows when it is reached.
+/// Damage of a record, once found: it shows when it is reached.
 pub(super) type Trouble = Arc<OnceLock<String>>;
 
 /// Say so if a record breaks off.
@@ -52,8 +52,8 @@ fn hash(path: &Path) -> u64 {
 
 /// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
 ///
-/// Only the files of a record's sample are known at first. The others are taken in once one of them is asked for, by whoever asks
-/// first: of a plan that is in memory, none is.
+/// Only the files of a record's sample are known at first. The others are read at the first question for one of them, so of a
+/// plan that is in memory they are never read.
 #[derive(Default)]
 pub(super) struct Recorded {
     sampled: Arc<BTreeMap<FileId, FileMeta>>,
@@ -137,7 +137,7 @@ impl Whole {
 }
 
 impl Recorded {
-    /// The files of a record, which may be another command's than the `wanted` one; what is wrong with the record is said as `trouble`.
+    /// The files of a record, which may be another command's than the `wanted` one. Damage of the record is entered in `trouble`.
     pub(super) fn of(outline: Outline, wanted: Option<Identity>, trouble: &Trouble) -> Self {
         Self {
             sampled: outline.files(),
@@ -180,7 +180,7 @@ impl Recorded {
         self.outline.as_deref().filter(|_| self.wanted.is_none())
     }
 
-    /// The record's reader, for its accesses; whoever asks first has it.
+    /// The record's reader, for its accesses; given once.
     pub(super) fn reader(&self) -> Option<Box<Reader>> {
         let mut reader = self.whole().reader.lock();
         reader.as_mut().ok()?.take()
@@ -226,7 +226,7 @@ impl Recorded {
         self.whole().skipped.contains(&file)
     }
 
-    /// Whether what the program reads of a recorded file is nobody's concern: it drops the pages itself, or they are spared.
+    /// Whether the program's reads of a recorded file do not count: it drops the pages itself, or they are spared.
     pub(super) fn is_left_alone(&self, file: FileId) -> bool {
         let Whole { files, spared, .. } = self.whole();
         let meta = files.get(&file);
@@ -332,7 +332,7 @@ impl Files {
         if self.met.len() >= FILES {
             return None;
         }
-        // A recorded file that was met stays what it was met as.
+        // A recorded file keeps the state in which it was met.
         let recorded = self.recorded.find(&meta);
         let recorded = recorded.filter(|id| !self.met.contains_key(id));
         let id = match recorded {

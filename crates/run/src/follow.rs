@@ -1,4 +1,4 @@
-//! Keeping ahead of a run by what it is seen to read, and by patterns that an earlier run has shown.
+//! Keeping ahead of a run by patterns, of its own reads and of an earlier run's.
 //!
 //! Data flow: the watcher's accesses → [`Follower`] → [`Session`] with the source of signatures → [`Followed`].
 
@@ -25,9 +25,9 @@ use crate::profile::chosen;
 /// What each device is taken for, in words, by its name.
 type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// What is known of a program whose reads are to be guessed.
+/// A program whose reads are guessed, as known before its start.
 pub(super) struct Guesses {
-    /// What its files are for, by how it was started.
+    /// The roles of its files, by its command line.
     pub(super) roles: Roles,
     /// Patterns of an earlier run.
     pub(super) learnt: Vec<Learnt>,
@@ -41,7 +41,7 @@ pub(super) struct Followed {
     pub(super) files: Arc<Recorded>,
     /// The paths of those that are not as the record has them.
     pub(super) overtaken: HashSet<PathBuf>,
-    /// What is wrong with the record, as far as is known.
+    /// Damage of the record, as far as known.
     pub(super) trouble: Option<String>,
     /// Why no device goes by what was measured of it.
     pub(super) unmeasured: Option<String>,
@@ -81,7 +81,7 @@ pub(super) struct Follower {
     collective: Option<Collective>,
     /// Files that have had their turn.
     met: HashSet<FileId>,
-    /// Files of which nothing is fetched without a plan: their file systems are in user space.
+    /// Files that are fetched only by a plan: their file systems are in user space.
     spared: HashSet<FileId>,
     user_space: UserSpace,
     unmeasured: Trouble,
@@ -250,7 +250,7 @@ impl Sink for Follower {
 
     fn grown(&mut self, id: FileId, meta: &FileMeta) {
         if meta.size == 0 {
-            // What comes now lies elsewhere.
+            // The next entries lie elsewhere.
             self.tell(id, meta);
         } else {
             self.tell_size(id, meta);

@@ -1,15 +1,15 @@
-//! The two processes of a run, and what they say to each other.
+//! The two processes of a run, and their messages.
 //!
-//! Whoever started foreread waits for the *front*: it starts the program, passes signals on, waits for the program's end, and
+//! The caller of foreread waits for the *front*: it starts the program, passes signals on, waits for the program's end, and
 //! prints. It makes no call that a file system could hold up. All the rest is the *helper's*: the store, the record, the
 //! session, the account. The front waits for the helper twice, for as long as the helper works, but in all no longer than
 //! [`PATIENCE`] while the helper is held up; then it goes on without the helper, and says what the helper was doing.
 //!
-//! Data flow: helper → front: the libraries, what it is doing, that it is ready, the account. Front → helper: that
-//! the program was started, that it has ended.
+//! Data flow: helper → front: the libraries, its present action, "ready", the account. Front → helper: the program's start and
+//! end.
 //!
 //! A service that reports to its manager has to be the process that the manager started: it takes the front's place, and the
-//! helper, which is nobody's child then, finds out itself when the service ends. It does not stay for that once the service has
+//! helper, then an orphan, notices the end of the service itself. It does not stay for that once the service has
 //! started ([`start_up`](crate::start_up)).
 
 use std::ffi::OsStr;
@@ -181,7 +181,7 @@ impl Link {
         let _ = send(&self.front, LIBRARY, path.as_os_str().as_bytes());
     }
 
-    /// What is done next, in words that "took longer" follows.
+    /// The next action, in words that "took longer" follows.
     pub(super) fn doing(&self, what: &str) {
         let _ = send(&self.front, DOING, what.as_bytes());
     }
@@ -191,7 +191,7 @@ impl Link {
         let _ = send(&self.front, READY, &[u8::from(by_library)]);
     }
 
-    /// What is to be printed, and that nothing more will come.
+    /// The text to print; no message follows.
     pub(super) fn account(&self, text: &str) {
         let _ = send(&self.front, ACCOUNT, text.as_bytes());
     }
@@ -233,7 +233,7 @@ impl Link {
         if tag != ENDED {
             return None;
         }
-        // What is left to be done is done, whether or not the front waits for it.
+        // The rest is done whether or not the front waits for it.
         helper::outlive();
         serde_json::from_slice(&payload).ok()
     }
@@ -287,7 +287,7 @@ pub(super) enum Without {
     HeldUp(String),
     /// It has ended.
     Ended,
-    /// A signal came that tells the front to end.
+    /// A signal came that ends the front.
     Signalled,
 }
 
@@ -340,8 +340,7 @@ impl Front {
         let _ = send(&self.helper.link, STARTED, &message);
     }
 
-    /// Says that the program has ended; what is to be printed of the run. The helper is gone then, if it did not have to be
-    /// left.
+    /// Reports the end of the program; returns the text to print. The helper has ended by then, unless it is stuck.
     pub(super) fn ended(
         &mut self,
         finished: &Finished,
@@ -350,7 +349,7 @@ impl Front {
         let message = serde_json::to_vec(finished).unwrap_or_default();
         let _ = send(&self.helper.link, ENDED, &message);
         let account = self.wait_for(ACCOUNT, Some(incoming))?;
-        // With all the files that it has open: what comes after the run may want to unmount their file systems.
+        // With all its open files: the caller may want to unmount their file systems next.
         let mut patience = Patience::default();
         while !self.helper.has_ended() && patience.holds(&self.helper) {
             let mut fds = vec![PollFd::new(incoming, PollFlags::IN)];
@@ -376,7 +375,7 @@ impl Front {
         true
     }
 
-    /// Waits for a message of this kind, and notes what comes before it.
+    /// Waits for a message of this kind, and handles those before it.
     fn wait_for(&mut self, wanted: u8, incoming: Option<&Incoming>) -> Result<Vec<u8>, Without> {
         let mut patience = Patience::default();
         loop {

@@ -1,4 +1,4 @@
-//! What is known of a program, and where what is learnt of it goes.
+//! The record of a program, and the place of its next one.
 //!
 //! Data flow: command → [`Known`], its place in the store → [`Plan`], its record, if there is one.
 
@@ -17,7 +17,7 @@ use super::helper::Link;
 use super::paths::{self, from_front};
 use super::summary::Account;
 
-/// Where to look for what is known of the program.
+/// Where to look for a record of the program.
 pub(super) struct Known {
     pub(super) identity: Identity,
     /// The program as it was where its record was made, if that is elsewhere.
@@ -25,7 +25,7 @@ pub(super) struct Known {
     store: Option<Store>,
 }
 
-/// What is known of the program, and where what is learnt goes.
+/// The record found of the program, and the place of the next one.
 pub(super) struct Plan {
     pub(super) identity: Identity,
     pub(super) store: Option<Store>,

@@ -1,8 +1,8 @@
-//! `foreread run` and `foreread record`: a program, observed, kept ahead of, and written down.
+//! `foreread run` and `foreread record`: a program is observed, prefetched for and recorded.
 //!
 //! Top down: [`run`] divides into two processes ([`helper`]). The front starts the program, and waits for its end; the
-//! helper finds out what is known of the program, supervises it, and writes the account. Whatever goes wrong on
-//! foreread's side is said in the summary and costs the program nothing.
+//! helper looks for a record of the program, supervises it, and writes the account. Errors of foreread
+//! appear in the summary and cost the program nothing.
 //!
 //! Data flow: program → [`observer`] → [`watch`] → [`record`] and [`follow`] side by side.
 
@@ -208,7 +208,7 @@ fn run_beside(
     match front.ended(&finished, child.incoming()) {
         Ok(text) if text.is_empty() => {}
         Ok(text) => summary::print(&text),
-        // The kernel may have ended it where memory ran out: what it knew is lost, and a script still finds an account.
+        // The kernel may have killed the helper because memory ran out: its knowledge is lost, but a script still finds an account.
         Err(without @ Without::Ended) => {
             let mut account = Account::aside(args, without.told());
             account.ended(&finished);
@@ -216,7 +216,7 @@ fn run_beside(
         }
         Err(without) => summary::print_without(args, &without.told()),
     }
-    // Programs that outlive this one may come to look for the ring as long as it is there.
+    // Programs that outlive this one may still look for the ring.
     drop(observed);
     Ok(ended.ending)
 }
@@ -249,7 +249,7 @@ fn take_seat(
 ) -> (Option<Seat>, Option<Without>) {
     let (by_library, late) = match front.wait_ready() {
         Ok(by_library) => (by_library, None),
-        // It may come to observe later; until then what the program reports is not waited for.
+        // It may observe later; until then the program's reports are not waited for.
         Err(without) => (true, Some(without)),
     };
     let libraries = std::mem::take(&mut front.libraries);
@@ -403,7 +403,7 @@ fn help(
                 (_, None) => Wanted::Progress,
             });
     }
-    // From here on the record is gone through, and what is missing fetched, while the program is started and loaded.
+    // From here on the record is read and its missing pages are fetched, while the program is started and loaded.
     let served = served.and_then(|plan| {
         let started = plan.serve(collective.clone()).context("starting to fetch");
         account.note(started)
@@ -509,8 +509,8 @@ fn help(
     if let Some(store) = store.filter(|_| args.record && account.is_worth_storing()) {
         let _ = account.told(plan.meta(began.time), went).keep(store);
     }
-    // All memory is given back at once: freed by itself, what is known of 15,000 names takes 15 ms, for which the program's
-    // caller would wait.
+    // All memory is given back at once: freeing the entries of 15,000 names one by one takes 15 ms, and the program's caller
+    // would wait for that.
     std::process::exit(0)
 }
 

@@ -1,10 +1,10 @@
-//! How far a run is, as it answers whoever looks at it: `foreread top`.
+//! The progress of a run, as it answers `foreread top`.
 //!
 //! Data flow: supervisor → [`Live::words`] → [`foreread_ring::Board`] → [`Live::read`], in another process.
 
 use foreread_ring::BOARD_WORDS;
 
-/// What is done for the program.
+/// What foreread does for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Its record is fetched.
@@ -32,7 +32,7 @@ impl How {
 /// How far a run is. Counts are since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// What is done for it.
+    /// What foreread does.
     pub how: How,
     /// Whether the program is observed. Else this is how far the run was when that ended.
     pub is_observed: bool,
@@ -60,7 +60,7 @@ pub struct Live {
     pub missed_bytes: u64,
 }
 
-/// The word for what is not known.
+/// The word for an unknown value.
 const NOT_KNOWN: u64 = u64::MAX;
 
 impl Live {

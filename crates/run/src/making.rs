@@ -1,7 +1,7 @@
 //! Records that no run has written: made of the list of another tool, of several records, or of a part of one.
 //!
-//! They have all that a run's record has, the sample and the patterns included, so that they are followed like one. What the kernel is best
-//! told of their files is taken from those who make them: a part of the reads does not show in which order all are.
+//! They have all that a run's record has, the sample and the patterns included, so that they are followed like one. Advice to the kernel
+//! on their files comes from the maker: a part of the reads does not show in which order all are.
 //!
 //! Data flow: files, threads and accesses, in order → [`Writing`] → [`Made`], which takes its place as a whole.
 

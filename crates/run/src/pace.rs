@@ -1,6 +1,6 @@
 //! Whether the program waits for its reads or computes, and how soon to look at it again.
 //!
-//! One rule for each, whoever asks. A read has waited if it took longer than a copy from memory ([`waited`]). Over a while
+//! One rule for each. A read has waited if it took longer than a copy from memory ([`waited`]). Over a while
 //! a program waits if such reads take half of its time or more; else it computes. How soon the next look comes depends on
 //! what a look can still change: nothing can be fetched in time for a program that waits now if the look comes late.
 //!
@@ -30,14 +30,14 @@ const MANY: usize = 2048;
 /// names the whole.
 const WAITS: u128 = 2;
 
-/// What is done for the program.
+/// What foreread does for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
-    /// What it waits for may be on its way, or about to be asked for.
+    /// Fetching: pages that it needs next may be on their way.
     Fetching,
     /// A session follows it, and has nothing to do.
     LookingOn,
-    /// What it reads is written down, and nothing else; whether pages of mappings are found touched.
+    /// Only recording; whether touched pages of mappings are found.
     Recording { touching: bool },
 }
 

@@ -1,7 +1,7 @@
 //! One line for all ranks of a parallel program on this host.
 //!
-//! Each rank has a foreread of its own. At the end each adds its part to a file that they share, and whoever comes last prints
-//! what all parts come to, and removes the file. Where a rank leaves no part (it was killed with its foreread), nobody
+//! Each rank has a foreread of its own. At the end each adds its part to a file that they share, and the last one prints
+//! the sum, and removes the file. Where a rank leaves no part (it was killed with its foreread), nobody
 //! prints. Ranks know each other by the process that has started them on this host.
 //!
 //! Data flow: account → [`Part`] → the shared file → the last one's line.
@@ -50,8 +50,8 @@ pub(super) struct Part {
     pub(super) reason: Option<String>,
 }
 
-/// What is printed of a rank, the process `front` being the one that its launcher has started: the line for all ranks on this
-/// host from the last of them, nothing from the others.
+/// The text to print for a rank, whose launcher has started the process `front`: the last rank on this host gets the line for all of
+/// them, the others nothing.
 pub(super) fn line(folder: Option<&Path>, front: u32, rank: Rank, part: Part) -> String {
     let shared = folder
         .zip(local_ranks(|name| env::var(name).ok(), rank))
@@ -145,7 +145,7 @@ fn tidy(folder: &Path) {
     }
 }
 
-/// What the parts come to, in one line.
+/// The sum of the parts, in one line.
 fn in_words(parts: &[Part], of: u32) -> String {
     let program = parts.first().map_or("", |part| part.program.as_str());
     let whose = match parts.len() {

@@ -31,7 +31,7 @@ use writer::{FLUSH, Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
-/// And beside a plan, which mostly stays what it is: 56 MiB at most.
+/// Accesses held back beside a plan, whose record is mostly kept: 56 MiB at most.
 const HELD: usize = 1 << 20;
 
 /// A record being written. The first error ends the recording and is kept; the program goes on.

@@ -1,4 +1,4 @@
-//! A record as a trace: its accesses in order, as far as it is sound, and what the kernel is best told of its files.
+//! A record as a trace: its accesses in order, up to the first damage; and advice to the kernel on its files.
 //!
 //! Data flow: record → [`Recording`] → the core, or a sample of the plan for a record that is being written.
 
@@ -24,7 +24,7 @@ const TOUCHED: u64 = 1024;
 pub(super) struct Recording {
     /// Once it is read.
     reader: Option<Box<Reader>>,
-    /// What is left of a long touch.
+    /// The rest of a long touch.
     touched: Option<Access>,
     trouble: Trouble,
     files: Arc<Recorded>,
@@ -54,7 +54,7 @@ impl Recording {
         self.reader.as_deref_mut()
     }
 
-    /// Leave out what comes before this share of the record (0 to 1), as far as that is less work than to go through it.
+    /// Skip accesses before this share of the record (0 to 1), as far as skipping is cheaper than reading them.
     pub(super) fn skip_to(&mut self, share: f64) {
         self.touched = None;
         if let Some(reader) = self.reader() {
@@ -111,7 +111,7 @@ fn split(extent: Extent) -> (Extent, Option<Extent>) {
     )
 }
 
-/// What the kernel is best told of the files of a record.
+/// Advice to the kernel on the files of a record.
 pub(super) fn advice(recorded: &Recorded) -> impl Iterator<Item = (&Path, Advice)> {
     let mut devices = HashMap::new();
     let mut has_room = move |dev| {

@@ -1,4 +1,4 @@
-//! A program that is served: all that its record says is fetched at full depth, from the moment the record is found.
+//! A program that is served: its whole record is fetched at full depth, from the moment the record is found.
 //!
 //! A record of another command is on trial, and so is that of a run that left the record before: little is fetched ahead until the
 //! program has read most of a window of it. Whether a plan pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
@@ -77,7 +77,7 @@ impl Cache for OfRank {
     }
 }
 
-/// The foot of a record of this command's own, of a run that went to its end and of which nothing was lost.
+/// The foot of this command's own record, if the run went to its end and no event was lost.
 fn whole<'a>(found: &Found, record: &'a Outline) -> Option<&'a Summary> {
     let summary = record.summary()?;
     let was_killed = summary.exit_status.is_some_and(|status| status >= 128);
@@ -100,8 +100,8 @@ pub(super) fn fetched(record: &Outline, is_rank: bool) -> Arc<BTreeMap<FileId, F
     files
 }
 
-/// What was seen of a plan of which so little is missing from memory that fetching it does not pay; `None` if it pays, or if the
-/// record does not tell. Places in other than these files are not looked at.
+/// The check of a plan that does not pay because so little is missing from memory; `None` if it pays, or the record does not say.
+/// Only places in these files are checked.
 pub(super) fn not_worth(
     found: &Found,
     record: &Outline,
@@ -118,7 +118,7 @@ pub(super) struct Plan {
     trouble: Trouble,
     /// Whether it is another command's, or of a run that did not do what the one before it did.
     on_trial: bool,
-    /// Whether the record has only a part of what is read.
+    /// Whether the record has only a part of the command's reads.
     is_partial: bool,
 }
 
@@ -140,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// What the kernel is best told of the planned files.
+    /// Advice to the kernel on the planned files.
     pub(super) fn advice(&self) -> impl Iterator<Item = (&Path, Advice)> {
         advice(&self.recorded)
     }
@@ -171,7 +171,7 @@ impl Plan {
         })
     }
 
-    /// What came of it where the program was left alone.
+    /// The plan of a program that is left alone.
     pub(super) fn left_alone(self, look: Look) -> LeftAlone {
         LeftAlone { plan: self, look }
     }
@@ -184,7 +184,7 @@ pub(super) struct LeftAlone {
 }
 
 impl LeftAlone {
-    /// Looks whether all of the record is sound: nobody comes to what is damaged of it.
+    /// Checks the whole record for damage: it is not read any further.
     pub(super) fn check(&self) {
         if let Some(outline) = self.plan.recorded.outline()
             && let Err(why @ ReadError::Damaged { .. }) = outline.check()
@@ -193,7 +193,7 @@ impl LeftAlone {
         }
     }
 
-    /// What came of it.
+    /// Its report.
     pub(super) fn finish(self) -> Followed {
         let account = Account {
             differences: self.look.differences,
@@ -219,7 +219,7 @@ pub(super) struct Served {
     trouble: Trouble,
     /// The record's files that were seen to be other than it has them.
     overtaken: FxHashSet<FileId>,
-    /// Files that this run has written itself, or that are left alone: what is read of them is nobody's concern.
+    /// Files that this run has written itself, or that are left alone: their reads do not count.
     written: FxHashSet<FileId>,
 }
 

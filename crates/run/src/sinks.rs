@@ -1,4 +1,4 @@
-//! Whoever goes by what a program is seen to do: the recorder, the session of its record, the engine, the timeline.
+//! Those who listen to the watch: the recorder, the session of a record, the engine, the timeline.
 //!
 //! Data flow: [`Watch`](super::watch::Watch) → [`Sinks`] → each of them.
 
@@ -35,14 +35,14 @@ impl Sinks {
         }
     }
 
-    /// Takes a sample of how far the device and whoever fetches are, in a run that is so old.
+    /// Samples the progress of the device and of fetching, at this age of the run.
     pub(super) fn sample(&mut self, age: Duration) {
         let (served, follower) = (&self.served, &self.follower);
         let progress = || progress(served.as_ref(), follower.as_ref());
         self.timeline.look(age.as_nanos() as u64, progress);
     }
 
-    /// How far the run is, for whoever looks at it.
+    /// The progress of the run, for `foreread top`.
     pub(super) fn live(&self, age: Duration, is_observed: bool) -> Live {
         let (served, follower) = (self.served.as_ref(), self.follower.as_ref());
         let progress = progress(served, follower);

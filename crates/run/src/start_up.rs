@@ -1,6 +1,6 @@
 //! When the start-up of a service is over: then its record is written, and nobody observes the service any more.
 //!
-//! A service runs for months, and reads for whoever asks. The next start has no use for those reads, so the record ends with the
+//! A service runs for months, and reads for its clients. The next start has no use for those reads, so the record ends with the
 //! start-up: where the service has neither read nor computed for longer than it had run until then. The measure is relative, because a
 //! start takes as long as its disk does. A service that never pauses for so long is observed to its end.
 //!
@@ -77,7 +77,7 @@ impl StartUp {
         self.last
     }
 
-    /// What is known of the service, which is left to itself after this time. The kernel counts bytes from devices of the service and of
+    /// The figures of the service, which is left to itself after this time. The kernel counts bytes from devices of the service and of
     /// those of its children that have ended, and processor time of the service alone.
     pub(super) fn finished(&self, wall: Duration) -> Finished {
         let io = self.counts.as_ref().and_then(|counts| counts.read().ok());

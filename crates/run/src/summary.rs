@@ -88,7 +88,7 @@ pub(super) struct Account {
     pub(super) left: Option<(u64, String, u64)>,
     /// Whether the program waited mostly for reads that went on where the last one of their file ended.
     pub(super) is_onward: bool,
-    /// What of the program was not observed, in sentences.
+    /// Unobserved parts of the program, in sentences.
     unobserved: Vec<String>,
     /// Whether the kernel observed it, because the preload library would see too little.
     pub(super) by_kernel: bool,
@@ -186,7 +186,7 @@ impl Account {
         self.notes.push(plain(&note));
     }
 
-    /// Enter what is to be known of the run, and is no reason for what foreread did.
+    /// Enters a remark on the run that is no reason for what foreread did.
     pub(super) fn remark(&mut self, remark: String) {
         self.remarks.push(plain(&remark));
     }
@@ -231,7 +231,7 @@ impl Account {
                 "its record was made elsewhere: of {all} {copied} fit, by size and time"
             ));
         }
-        // Those of the record: that a program has deleted a file of its own is nothing to tell.
+        // Only recorded files: a program may delete files of its own.
         let name = |id: FileId| {
             let meta = files.get(id)?;
             Some(shown(&meta.path.to_string_lossy()).into_owned())
@@ -266,26 +266,26 @@ impl Account {
         self.reads_recorded = recorder.reads();
         self.names_recorded = recorder.names();
         self.accesses_recorded = recorder.accesses();
-        // A record of little tells the next run who has to observe it, and whether it waits at all.
+        // Even a short record says which observer the next run needs, and whether the program waits at all.
         let tells = self.tells() || self.unseen_bytes.is_some() || self.by_kernel;
         let Some((_, plan)) = self.of_plan() else {
             return tells;
         };
         let fits = plan.reads < FEW_READS
             || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH
-            // What is a part on purpose is replaced only where none of it holds.
+            // A partial record is replaced only if none of it holds.
             || plan.foreseen > 0 && self.follows_part();
         // A run that did what the one before it did takes the doubt off their record.
         let more = self.baseline.as_ref().is_none_or(|baseline| {
             baseline.left_plan || !baseline.partial && recorder.accesses() > baseline.accesses
         });
-        // What a run read that waited for next to nothing tells less than what a cold one did.
+        // The record of a hot run says less than that of a cold one.
         let keep = (fits || !self.was_cold())
             && (self.has_lasting_record() || self.has_own_record() && !more);
         tells && self.lost == 0 && !keep
     }
 
-    /// Whether the new record tells enough to keep ahead by.
+    /// Whether the new record is enough to keep ahead by.
     pub(super) fn tells(&self) -> bool {
         self.reads_recorded > 0 || self.names_recorded >= FEW_NAMES
     }
@@ -295,19 +295,17 @@ impl Account {
         self.followed.is_some() && self.baseline.is_none()
     }
 
-    /// Enter what is wrong with the record that was followed: it is to be replaced.
+    /// Enters the damage of the record that was followed: it will be replaced.
     pub(super) fn damaged(&mut self, trouble: String) {
         self.say(trouble);
         self.baseline = None;
     }
 
-    /// Whether the program by now reads mostly what the record followed, its own, does not tell of: all the record tells of was
-    /// in memory before the first read, and yet the program waited for a device. Only the next run can be recorded, as this one was not
-    /// observed.
+    /// Whether the program has outgrown its own record: all its files were in memory before the first read, and yet the program waited for
+    /// a device. Only the next run can be recorded, because this one was not observed.
     ///
-    /// The recorded run, too, may have fetched bytes that its record does not tell of, because no observer sees how they are read: a
-    /// file that is mapped for a millisecond, folders, read-ahead. A new record would not tell of them either, so that only what is
-    /// beyond them counts.
+    /// The recorded run, too, may have read bytes that no observer sees: a file that is mapped for a millisecond, folders, read-ahead. A
+    /// new record would lack them as well, so only bytes beyond them count.
     pub(super) fn outgrown(&mut self) -> bool {
         let (Some((report, plan)), Some(followed)) = (self.of_plan(), &self.followed) else {
             return false;
@@ -359,7 +357,7 @@ impl Account {
         self.baseline.is_some() && self.followed.as_ref().is_some_and(|found| found.exact)
     }
 
-    /// Whether the record followed has only a part of what is read.
+    /// Whether the record followed has only a part of the command's reads.
     fn follows_part(&self) -> bool {
         self.baseline.as_ref().is_some_and(|foot| foot.partial)
     }
@@ -373,7 +371,7 @@ impl Account {
             cpu_ns: self.cpu_ns,
             others_ns: self.others_ns(),
             lost: self.lost,
-            // A run that was helped tells nothing about how long an unhelped one takes.
+            // The time of a prefetched run says nothing about a plain one.
             cold_wall_ns: (self.of_plan().is_none() && !self.was_helped() && self.was_cold())
                 .then_some(self.wall_ns),
             helped: self.was_helped(),
@@ -386,7 +384,7 @@ impl Account {
         }
     }
 
-    /// Whether the program did something else than its record told.
+    /// Whether the program has left its record.
     fn has_left(&self) -> bool {
         let plan = self.of_plan();
         plan.is_some_and(|(_, plan)| plan.phase == Phase::GaveUp)
@@ -417,7 +415,7 @@ impl Account {
     }
 
     fn outcome(&self) -> Outcome {
-        // The first run of a command is a recorded one, whether or not it was helped: the ledger tells.
+        // The first run of a command is a recording, even if guesses helped: the ledger shows that.
         let is_first = self.followed.is_none() && self.recorded.is_some();
         match (self.was_helped() && !is_first, &self.recorded) {
             (true, _) => Outcome::Prefetched,
@@ -488,8 +486,7 @@ impl Account {
         }
     }
 
-    /// Writes the account as JSON: to what is at the path if that is no file, else to a file in the place of any that is there, or to
-    /// none.
+    /// Writes the account as JSON: into a device or pipe at the path, else as a new file that replaces any other, whole or not at all.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.json())? + "\n";
         match replace::file(path, &text) {
@@ -509,7 +506,7 @@ impl Account {
     }
 }
 
-/// Print what came of a run.
+/// Prints the summary of a run.
 pub(super) fn print(text: &str) {
     // Standard error may be closed; the program had it first.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
@@ -535,8 +532,8 @@ pub(super) fn program_of(args: &RunArgs) -> String {
     shown(&name).into_owned()
 }
 
-/// Bytes of a device that a record tells of, at most: those read, and a block for each name. And the bytes that the recorded run
-/// fetched and its record does not tell of.
+/// Bytes from devices that a record explains, at most (those read, and a block for each name), and bytes that the recorded run had
+/// from devices beyond them.
 fn told_by(recorded: &Summary) -> (u64, u64) {
     let names = recorded.files.saturating_mul(PAGE);
     let fetched = recorded.device_bytes.unwrap_or(0);

@@ -31,17 +31,17 @@ pub(super) struct Supervisor {
     pub(super) observing: Option<Observing>,
     pub(super) watch: Watch,
     pub(super) sinks: Sinks,
-    /// Whether what is learnt may be kept.
+    /// Whether the store may be changed.
     pub(super) records: bool,
     /// Whether this run gets a record of its own, whatever becomes of following another.
     pub(super) replaces: bool,
-    /// What is known of a program that is to be helped by what it is seen to do, until it is.
+    /// The start of a session of guesses, until it is started.
     pub(super) guesses: Option<Guesses>,
     /// Its part of the collective cache, if it is a rank.
     pub(super) collective: Option<Collective>,
-    /// What a record may have at most.
+    /// Limits of the record.
     pub(super) limits: Limits,
-    /// What came of a plan that the program was left alone by.
+    /// The plan, if the program was left alone because it was in memory.
     pub(super) left_alone: Option<LeftAlone>,
     /// Why it was not.
     pub(super) unguessed: Option<anyhow::Error>,
@@ -52,7 +52,7 @@ pub(super) struct Supervisor {
     pub(super) started: Instant,
     /// Whether the program was left to itself for a while.
     pub(super) looked_away: bool,
-    /// Where whoever looks at the run is answered.
+    /// Through which `foreread top` is answered.
     pub(super) board: Option<Board>,
     /// The start-up of a service, to whose end it is watched.
     pub(super) start_up: Option<StartUp>,
@@ -88,7 +88,7 @@ impl Supervisor {
             if let Some(start_up) = &mut self.start_up
                 && start_up.looked(seen, age)
             {
-                // What it reads from now on nobody sees.
+                // Its reads from now on are not observed.
                 self.sinks.look_away();
                 return start_up.finished(start_up.took());
             }
@@ -97,7 +97,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers whoever looks at the run, and before nobody comes by any more.
+    /// Answers `foreread top`, and once more before observation ends: nobody answers later.
     fn answer(&self, observing: bool) {
         if let Some(board) = &self.board
             && (!observing || board.is_asked())
@@ -107,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// What is done for the program at present.
+    /// What foreread does for the program at present.
     fn care(&self) -> Care {
         match &self.sinks.follower {
             Some(follower) if follower.is_busy() => Care::Fetching,
@@ -188,7 +188,7 @@ impl Supervisor {
         if self.is_recorded() {
             return;
         }
-        // What is written down so far would pass for all the program reads.
+        // An unfinished record would pass for a whole one.
         if let Some(recorder) = self.sinks.recorder.take() {
             recorder.discard();
         }
@@ -196,8 +196,7 @@ impl Supervisor {
         self.look_away();
     }
 
-    /// Start a session for a program of which nothing is known, now that a read has waited. Until then there would be
-    /// nothing to gain by one.
+    /// Starts a session for an unknown program, now that a read has waited. Before that there was nothing to gain.
     fn guess(&mut self, guesses: Guesses) {
         match Follower::start(guesses, self.collective.clone(), self.started) {
             Ok(mut follower) => {

@@ -33,9 +33,9 @@ pub struct Told {
     pub exit_status: i32,
     /// Processor time of the program.
     pub cpu_ns: Option<u64>,
-    /// What the program had from devices by itself.
+    /// Bytes that the program itself had from devices.
     pub device_bytes: Option<u64>,
-    /// Of these, what no observed read explains.
+    /// Of these, bytes that no observed read explains.
     pub unseen_bytes: Option<u64>,
     /// Reads that came too fast to be reported.
     pub lost: u64,
@@ -49,23 +49,23 @@ pub struct Told {
     pub followed_own: bool,
     /// The record that was written.
     pub recorded: Option<String>,
-    /// What became of what was fetched; `None` if nobody fetched.
+    /// The ledger; `None` if nothing was to be fetched.
     pub ledger: Option<Ledger>,
-    /// And of names.
+    /// The account of names.
     pub names: Option<Names>,
     /// Reads seen, and of these, reads that were foreseen.
     pub reads_seen: Option<u64>,
     /// Reads that were foreseen.
     pub foreseen: Option<u64>,
-    /// What went wrong on foreread's side, and what else is to be known, in sentences.
+    /// Errors of foreread and remarks, in sentences.
     pub notes: Vec<String>,
-    /// What of the program was not observed, in sentences.
+    /// What was not observed, in sentences.
     pub unobserved: Vec<String>,
     /// Files that differ from the record, in sentences.
     pub files: Vec<String>,
     /// The rank of a parallel program.
     pub rank: Option<Rank>,
-    /// How it went, over its time.
+    /// The course of the run, over its time.
     pub went: Went,
     /// What became of the pages of the files that the recorded run waited longest for, if this run was served by the record.
     #[serde(default)]

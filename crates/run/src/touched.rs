@@ -5,8 +5,7 @@
 //! sampled. Within one sample the order is unknown, and a page counts once in a run:
 //! afterwards it is in memory for everybody.
 //!
-//! Nothing here rests on what a process says of itself but its number: what is counted is in the kernel's own list of its
-//! mappings.
+//! A process is trusted with its number alone: everything else comes from the kernel's list of its mappings.
 //!
 //! Invariant: `seen` holds every page ever passed on by [`Touched::fresh`].
 
@@ -54,7 +53,7 @@ struct Process {
     thread: ThreadId,
     /// Kept open while something is found in it: else it may be of a program that has ended.
     map: Option<PageMap>,
-    /// The mappings told of.
+    /// The mappings reported.
     known: FxHashSet<(u64, u64)>,
 }
 
@@ -62,7 +61,7 @@ struct Process {
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) thread: ThreadId,
-    /// With each mapping whether it is told of for the first time, and the touched parts of the file.
+    /// Each mapping, whether it is reported for the first time, and the touched parts of the file.
     pub(super) mappings: Vec<(Mapping, bool, Vec<Extent>)>,
 }
 
@@ -170,7 +169,7 @@ impl Touched {
         }
     }
 
-    /// If a look is due, what is mapped and touched, by process.
+    /// The touched pages of mappings, by process, if a look is due.
     pub(super) fn sample(&mut self) -> Vec<Sample> {
         let begun = Instant::now();
         if self.processes.is_empty() || self.due.is_some_and(|due| begun < due) {

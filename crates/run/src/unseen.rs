@@ -63,7 +63,7 @@ impl Explained {
 
     /// A read was observed.
     pub(super) fn accesses(&mut self, sequence: &Sequence) {
-        // What is mapped is read as it is touched; the kernel may read some of it as it is mapped.
+        // Mapped pages are read when touched; the kernel may read some at the mapping.
         if !(sequence.first.kind.reads() || sequence.first.kind == Kind::Map) {
             return;
         }

@@ -7,7 +7,7 @@
 use foreread_sys::mounts::Mount;
 use rustc_hash::FxHashMap;
 
-/// What is known of devices.
+/// Devices, and whether they are in user space.
 #[derive(Debug, Default)]
 pub(super) struct UserSpace {
     known: FxHashMap<u64, bool>,

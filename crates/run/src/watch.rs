@@ -23,7 +23,7 @@ use super::files::Files;
 use super::touched::{Mapping, Sample, Touched};
 use places::{Found, Places, Target, Use};
 
-/// Open descriptions remembered at a time; beyond it the table starts afresh, and what is still in use is no longer seen.
+/// Open descriptions remembered at a time. Beyond that the table starts afresh, and reads of those still open are lost.
 const REMEMBERED: usize = 1 << 20;
 /// The same of processes.
 const PROCESSES: usize = 1 << 16;
@@ -52,7 +52,7 @@ type At = (u32, u32, u64, u64);
 pub(super) trait Sink {
     /// A file is met for the first time, or its facts have changed.
     fn file(&mut self, id: FileId, meta: &FileMeta);
-    /// A file is met by its name alone: what it holds may be nobody's concern.
+    /// A file is met by its name alone; its contents may not be read.
     fn named(&mut self, id: FileId, meta: &FileMeta) {
         self.file(id, meta);
     }
@@ -60,10 +60,9 @@ pub(super) trait Sink {
     fn opened(&mut self, _: FileId, _: &FileMeta) {}
     /// A file is longer than it was known to be, or is emptied once more.
     fn grown(&mut self, id: FileId, meta: &FileMeta);
-    /// A file was mapped while touches were sampled: what the program read of it after the last sample, nobody knows.
+    /// A file was mapped while touches were sampled: touches after the last sample are unknown.
     fn doubted(&mut self, _: FileId) {}
-    /// Whether a file of the record that is followed is taken for what the record says, as long as its path is the same. Whoever
-    /// fetches the file looks whether it is.
+    /// Whether a file of the followed record is trusted by its path alone. Those who fetch the file check it.
     fn trusts(&self, _: FileId) -> bool {
         false
     }
@@ -73,7 +72,7 @@ pub(super) trait Sink {
     fn accesses(&mut self, sequence: Sequence);
 }
 
-/// What is known of the program tree.
+/// The program tree, as known from its events.
 pub(super) struct Watch {
     places: Places,
     /// How files were used.
@@ -388,7 +387,7 @@ impl Watch {
         }
     }
 
-    /// Pass on that a name was used: the link that may be there, and what it leads to.
+    /// Passes on the use of a name: the link at the path, if any, and its target.
     fn name(&mut self, path: PathBuf, kind: Kind, used: Use, at: At, sink: &mut impl Sink) {
         let Found { link, target } = self.places.find(path, &used, sink);
         if let Some(link) = link {
@@ -461,7 +460,7 @@ impl Watch {
         Some((file, size))
     }
 
-    /// What the program does depends on what is in memory of a file.
+    /// The program asks which pages of a file are in memory.
     fn drop(&mut self, file: FileId, sink: &mut impl Sink) {
         let meta = self.places.files.met_mut(file);
         if meta.advice != Advice::Dropped {

@@ -44,18 +44,18 @@ fn why_kernel(exe: &Path, recorded: Option<&Summary>) -> Option<String> {
     is_half.then(|| "the preload library sees less than half of what the program reads".to_owned())
 }
 
-/// What observes the program.
+/// The observer of the program.
 pub(crate) enum Observing {
-    /// The preload library, and what it is to be put into the program with: these libraries.
+    /// The preload library, with the libraries to preload.
     Library(Preload, Vec<PathBuf>),
     /// The kernel.
     Kernel(Observation),
 }
 
 impl Observing {
-    /// What observes the program at `exe`, which the process `front` is about to start, in a run that began so long ago.
-    /// `recorded` is the foot of its record. What cannot be had, or cannot see something that was asked for, is said by `say`; `remark`
-    /// is told what is well to know.
+    /// Chooses the observer of the program at `exe`, which the process `front` is about to start, in a run that began so long ago.
+    /// `recorded` is the foot of its record. `say` gets a sentence if the chosen observer is missing or blind for something; `remark`
+    /// gets hints.
     pub(crate) fn choose(
         choice: Choice,
         exe: &Path,

@@ -1,6 +1,6 @@
 //! The kernel as an observer: eBPF programs report what the processes of the program do.
 //!
-//! Nothing is put into the program, so nothing can be told to it either: the kernel's own read-ahead stays as it is.
+//! Nothing is put into the program, so no advice can be given: the kernel's own read-ahead stays as it is.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ pub fn find() -> Result<PathBuf, String> {
     look().and_then(loadable)
 }
 
-/// Refuses a path that the loader cannot be told.
+/// Refuses a path that the loader's variable cannot hold.
 fn loadable(path: PathBuf) -> Result<PathBuf, String> {
     let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {

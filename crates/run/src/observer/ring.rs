@@ -29,7 +29,7 @@ impl Preload {
         }
     }
 
-    /// What programs are to tell the kernel of the files at these absolute paths, before the program is started.
+    /// Advice that programs give the kernel on the files at these absolute paths; set before the program starts.
     pub(crate) fn advise<'a>(&self, files: impl Iterator<Item = (&'a Path, Advice)>) {
         self.reports.ring().set_advice(files);
     }

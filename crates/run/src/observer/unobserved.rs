@@ -1,7 +1,7 @@
 //! Why processes of the program are not observed.
 //!
 //! A process that is about to become another program says so, and the library in the new program says that it is there.
-//! Who is missing in between is looked at from outside, as long as it lives: what its program is, and what it was given.
+//! A process missing in between is examined from outside as long as it lives: its program and its environment.
 //!
 //! Data flow: [`Ring::gone`] → [`Missing::look`], now and then → [`Missing::sentences`], at the end.
 
@@ -25,7 +25,7 @@ const FIRST: Duration = Duration::from_millis(5);
 /// Processes that are kept in mind, and looked at in one look.
 const REMEMBERED: usize = 4096;
 const AT_ONCE: usize = 16;
-/// What is read of an executable and of an environment, in bytes: both are somebody else's.
+/// Bytes read of an executable and of an environment, at most: both are untrusted.
 const EXECUTABLE: u64 = 4096;
 const ENVIRONMENT: u64 = 4 << 20;
 /// Bytes of most environments, at most. Without room for them the standard library begins to read with 32 bytes.
@@ -102,7 +102,7 @@ impl Missing {
         }
     }
 
-    /// What is to be said of those that are missing at the end, and of those observed in part.
+    /// Sentences on programs missing at the end, and on those observed in part.
     pub(super) fn sentences(&self, ring: &Ring) -> Vec<String> {
         let why = ring
             .gone()

@@ -1,4 +1,4 @@
-//! How a run reads its files, as far as a later run is told: in which order each, and how long small reads waited.
+//! How a run reads its files, for the next run: the order of reads of each, and how long small reads waited.
 
 use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, Sequence};
 use foreread_sources::{goes_on, is_front_to_back};
@@ -11,7 +11,7 @@ pub(super) const ENOUGH_READS: u64 = 64;
 const SMALL: u64 = 64 * 1024;
 /// Waits kept at a time, a bound on memory.
 pub(super) const SAMPLE: usize = 1 << 14;
-/// Waits that tell something: of so many, the wait that nine in ten are shorter than is not the single longest.
+/// Waits needed for a quantile: with fewer, the 90th percentile would be the longest wait.
 const ENOUGH_WAITS: usize = 16;
 /// A file is read in no order if less than one in this many reads goes on from the last: the kernel's read-ahead would serve so few.
 const SHARE: u64 = 10;
@@ -43,7 +43,7 @@ impl Order {
     /// Add a read; whether it goes on from another.
     pub(super) fn read(&mut self, sequence: &Sequence) -> bool {
         let first = &sequence.first;
-        // What is touched in a mapping does not go by the descriptor that advice is given on.
+        // Touches of a mapping do not use the descriptor that advice is given on.
         if !first.kind.reads() || first.kind == Kind::Touch {
             return false;
         }

@@ -44,7 +44,7 @@ impl Limits {
 /// What was left out of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Files of which nothing is left.
+    /// Files left out entirely.
     pub files: u64,
     /// Reads and uses of names.
     pub accesses: u64,
@@ -78,7 +78,7 @@ fn piece(access: &Access) -> Piece {
     (access.file, (!access.kind.names()).then_some(at))
 }
 
-/// What the accesses of a piece, or of a file, come to.
+/// The sums of the accesses of a piece, or of a file.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     /// How many pieces were met before it.
@@ -153,7 +153,7 @@ pub(super) fn cut(ended: Ended, place: &Place, limits: Limits) -> Result<Option<
             made.take_place()?;
             return Ok(Some(left));
         };
-        // What the chosen took tells what fits.
+        // The size of the chosen ones says how many more fit.
         room = room.min(limit as f64 * 4.0) * (limit as f64 / size as f64).min(0.9);
     }
     bail!(

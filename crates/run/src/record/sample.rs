@@ -32,7 +32,7 @@ pub(super) fn of(reader: Reader) -> Sample {
     let mut recording = Recording::new(&files, &trouble, None);
     let count = (accesses / PART).clamp(1, PARTS);
     let parts = (0..count).map(|part| {
-        // The beginning, which the program comes to first, and the middle of each other part.
+        // The beginning, which the program reads first, and the middle of each other part.
         if part > 0 {
             recording.skip_to((part as f64 + 0.5) / count as f64);
         }
@@ -98,7 +98,7 @@ fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
     (places, names)
 }
 
-/// So many of these, in order, but in no rhythm, or a sample could miss what the plan comes to in that rhythm.
+/// So many of these, in order, at random distances: at equal ones a sample could miss a periodic part of the plan.
 fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let mut random = fastrand::Rng::with_seed(1);
     let among = all.len() as u64;

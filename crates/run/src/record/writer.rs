@@ -1,4 +1,4 @@
-//! The thread that writes a record, and what is seen in the record on the way.
+//! The thread that writes a record, and statistics that it collects meanwhile.
 //!
 //! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`Order`] and the [`Waits`] go along.
 
@@ -22,7 +22,7 @@ const BATCHES: usize = 64;
 /// How often what was handed over is made to survive a kill.
 pub(super) const FLUSH: Duration = Duration::from_millis(250);
 
-/// Boxed what is rare: an item is no larger than a sequence.
+/// Rare variants are boxed: an item is no larger than a sequence.
 pub(crate) enum Item {
     File(FileId, Box<FileMeta>),
     Thread(ThreadId, Box<ThreadMeta>),
@@ -77,15 +77,15 @@ impl Writer {
 impl Running {
     pub(super) fn send(&self, batch: Vec<Item>) {
         self.behind.fetch_add(1, Ordering::Relaxed);
-        // A writer that has failed tells why at the end.
+        // A writer that has failed reports why at the end.
         let _ = self.batches.send(batch);
     }
 
     /// What has been written when all is that was sent; `None` if the thread died of it.
     pub(super) fn end(self) -> Option<Written> {
         if self.behind.load(Ordering::Acquire) == 0 {
-            // It waits for more, and is left to: to have it end first would hold up whoever runs the program by two
-            // changes of thread and the return of its memory.
+            // The thread waits for more, and is left waiting: ending it would delay the program's caller by two changes of
+            // thread and the return of its memory.
             std::mem::forget(self.batches);
         } else {
             drop(self.batches);
@@ -95,7 +95,7 @@ impl Running {
     }
 }
 
-/// The writer thread: writes what comes until no more does.
+/// The writer thread: writes items until the channel is closed.
 fn write(
     batches: &Receiver<Vec<Item>>,
     written: &Mutex<Option<Written>>,
@@ -155,7 +155,7 @@ impl Writing {
         }
     }
 
-    /// The same, but that what is seen of the files' order says nothing of them.
+    /// The same, but the order of the accesses gives no advice on the files.
     pub(crate) fn with_given_advice(self) -> Self {
         Self {
             keeps_advice: true,
@@ -188,7 +188,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Make what is written survive a kill if it is time for that; in how long it will be, if not.
+    /// Flushes the record to disk if it is time, so that it survives a kill; else returns the time until then.
     fn flush_in(&mut self) -> Result<Option<Duration>, WriteError> {
         if self.is_flushed {
             return Ok(None);

@@ -20,7 +20,7 @@ pub(super) struct Json<'a> {
     cold_wall_ns: Option<u64>,
     recorded_wall_ns: Option<u64>,
     device_bytes: Option<u64>,
-    /// Of those, what came by reads that were not observed; null where that is little, or not known.
+    /// Of those, bytes of reads that were not observed; null if few or unknown.
     unseen_bytes: Option<u64>,
     read_bytes: Option<u64>,
     /// What the session was doing at the end; null without one.
@@ -28,7 +28,7 @@ pub(super) struct Json<'a> {
     ledger: Option<Ledger>,
     /// What became of the names that were looked up ahead.
     names: Option<Names>,
-    /// What came of a rank's part of the collective cache; null for what is no rank, or without a library in front of MPI.
+    /// The account of a rank's part of the collective cache; null if this is no rank, or no library stands in front of MPI.
     collective_cache: Option<&'a CacheAccount>,
     /// Each source's part: the ledger is their sum.
     pub(super) sources: Vec<JsonSource>,

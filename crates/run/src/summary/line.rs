@@ -37,7 +37,7 @@ impl Account {
             }
         }
         if let Some(reason) = self.reason() {
-            // What it did is not for that reason.
+            // The reason does not explain the outcome.
             let joint = match self.outcome() {
                 Outcome::Recorded | Outcome::Prefetched => ";",
                 Outcome::Aside => ":",
@@ -47,7 +47,7 @@ impl Account {
         shown(&line).into_owned()
     }
 
-    /// How much of what was fetched no record told of, in words; `None` if nothing.
+    /// How much was fetched by guesses, in words; `None` if nothing.
     pub(super) fn guessed(&self) -> Option<String> {
         let strands = &self.report.as_ref()?.strands;
         let helped = strands.iter().filter(|one| one.ledger.issued > 0);

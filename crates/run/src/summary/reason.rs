@@ -118,7 +118,7 @@ impl Account {
             if self.was_cold() || self.lost > 0 {
                 return Some(format!("no read of {} could be observed", self.program));
             }
-            // What it did just before it was killed, nobody may have been told.
+            // Its last actions before it was killed may be unreported.
             let read = if self.killed {
                 "was killed before it was seen to read a regular file"
             } else {

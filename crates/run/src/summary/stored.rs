@@ -14,7 +14,7 @@ impl Account {
         has_record || self.was_helped() || self.why().is_some()
     }
 
-    /// What is stored of the run that `meta` names and that went so.
+    /// The account to store, for the run of `meta`.
     pub(crate) fn told(&self, meta: Meta, went: Went) -> Told {
         let report = self.report.as_ref();
         let line = self.line();

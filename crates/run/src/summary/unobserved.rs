@@ -1,4 +1,4 @@
-//! What of a program was not observed, in this run and when it was recorded.
+//! Parts of a program that were not observed, in this run and in the recorded one.
 
 use foreread_plan::Summary;
 use foreread_words::units::bytes;
@@ -23,13 +23,13 @@ impl Account {
         }
     }
 
-    /// Enter what of the program was not observed.
+    /// Enters a part of the program that was not observed.
     pub(crate) fn not_observed(&mut self, said: String) {
         self.unobserved.push(said.clone());
         self.remark(said);
     }
 
-    /// Enter what of the recorded run was not observed, by these sentences of its record.
+    /// Enters the unobserved parts of the recorded run, by these sentences of its record.
     pub(crate) fn was_unobserved(&mut self, told: &[String]) {
         for said in told.iter().take(TOLD) {
             let said: String = said.chars().take(TOLD_LENGTH).collect();
@@ -37,13 +37,13 @@ impl Account {
         }
     }
 
-    /// Whether the record that was followed tells of reads that were not observed, nor were they in this run.
+    /// Whether reads were unobserved in the recorded run and in this one.
     pub(crate) fn is_observed_in_part(&self) -> bool {
         let tells = |foot: &Summary| !foot.unobserved.is_empty() || foot.by_kernel;
         !self.by_kernel && self.baseline.as_ref().is_some_and(tells)
     }
 
-    /// Enter what of the recorded run was not observed, if this run tells nothing of that and was observed no better.
+    /// Enters the unobserved parts of the recorded run, if this run has no such entry and was observed no better.
     pub(crate) fn as_unobserved_as_recorded(&mut self) {
         if !self.unobserved.is_empty() || !self.is_observed_in_part() {
             return;

@@ -1,7 +1,7 @@
 //! Why a run gained nothing: six reasons, and no others.
 //!
 //! The line after a run, `foreread explain` and `foreread report` all take their sentence from here. A failure of foreread itself, such as
-//! a folder of records that cannot be written, is told beside them, as what it is.
+//! a folder of records that cannot be written, is reported beside them.
 
 use foreread_words::units::{bytes, duration};
 use serde::{Deserialize, Serialize};

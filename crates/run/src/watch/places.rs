@@ -1,11 +1,11 @@
-//! Where paths lead: to which file of the session.
+//! Paths to files of the session.
 //!
-//! Paths are resolved with as few calls as can be, and each once: folders that are known to lead through no symbolic link are
-//! kept, and so is what each path was found to lead to. In such a folder nothing is asked of a name of which the program was
-//! told what it is, unless that has changed since the run began.
+//! Each path is resolved once, with few calls. Folders without a symbolic link in their path are remembered, and so is the file of
+//! each path. In such a folder a name is not looked up if the program's own call has returned its inode, unless the inode has changed
+//! since the run began.
 //!
 //! Invariants: nothing is opened, and no automount point is triggered; a link is followed only where the program has followed
-//! it. What is neither a regular file, a directory nor a symbolic link is no file of the session.
+//! it. The session has regular files, directories and symbolic links, and nothing else.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -57,13 +57,13 @@ pub(super) enum Target {
 /// What a path is resolved for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// What it leads to was opened, or mapped.
+    /// The target was opened or mapped.
     Opened,
-    /// What it leads to was looked at.
+    /// The target was looked up.
     Followed,
-    /// What is at the path itself was looked at.
+    /// The path itself was looked up, without following a link.
     Named,
-    /// The same, and this is it, as the program was told.
+    /// The same, and the program's call has returned this inode.
     Told(Inode),
 }
 
@@ -232,7 +232,7 @@ impl Places {
         })
     }
 
-    /// What the program was told of an inode, if it is so still: one that has changed since the run began may be another by now.
+    /// Facts from the program's own call. `None` if the inode has changed since the run began: it may be another file by now.
     fn told(&self, used: &Use) -> Option<Facts> {
         let Use::Told(inode) = used else { return None };
         let changed = u64::try_from(inode.ctime_ns).ok()?;
@@ -383,7 +383,7 @@ fn nanos(seconds: i64, nanos: u64) -> i64 {
 }
 
 impl Facts {
-    /// Of what is at a path, whatever that is. Nothing is mounted for it.
+    /// The facts of any file at a path. Triggers no mount.
     fn of(path: &Path) -> Option<Self> {
         let place = way::find(path, Links::Refused).ok()?;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
