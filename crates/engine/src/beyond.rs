@@ -21,7 +21,7 @@ const EVERY_REQUEST: u64 = 1_000;
 /// One file that was too short.
 #[derive(Debug)]
 struct Short {
-    /// What of each request is past its end.
+    /// The part of each request past its end.
     requests: FxHashMap<RequestId, Range<u64>>,
     /// The first page of them all, or one before.
     first: u64,
@@ -76,7 +76,7 @@ impl Beyond {
         due
     }
 
-    /// A file has so many pages now, if that can be told: have what it holds now asked for, for this strand.
+    /// A file has so many pages now, if known: those of them that were past its end are wanted again, for this strand.
     pub(crate) fn answered(
         &mut self,
         file: FileId,

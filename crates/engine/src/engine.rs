@@ -46,7 +46,7 @@ pub struct Report {
     pub ledger: Ledger,
     /// What became of the names that were looked up ahead: the sum of the strands'.
     pub names: Names,
-    /// What each strand came to, in the order in which they were added.
+    /// The accounts of the strands, in the order in which they were added.
     pub strands: Vec<StrandReport>,
     /// Reads observed, and how many of them were foreseen.
     pub reads: u64,
@@ -144,8 +144,8 @@ impl<B: Backend> Engine<B> {
         self.strands.push(Strand::new(id, name, source));
     }
 
-    /// Use measured profiles: `profiles` is asked once for each device met, by its number and what is known of
-    /// it, and where it knows none the built-in profile of the device's kind holds.
+    /// Uses measured profiles: `profiles` is asked once for each device met, by its number and facts. If it has none, the built-in
+    /// profile of the device's kind is used.
     pub fn with_profiles(
         mut self,
         profiles: impl Fn(u64, &DeviceFacts) -> Option<Profile> + Send + 'static,
@@ -154,8 +154,8 @@ impl<B: Backend> Engine<B> {
         self
     }
 
-    /// Know, where devices are asked in passes, how much the program has computed so far: `computed` tells it in ns of
-    /// processor time, or `None` once that cannot be told. Without, every program is taken for one that computes.
+    /// Sets how to measure the program's processor time so far, in ns (`None` once it is unknown). It is needed for devices that are
+    /// asked in passes. Without it every program counts as computing.
     pub fn with_computed(mut self, computed: impl Fn() -> Option<u64> + Send + 'static) -> Self {
         self.table.computed = Some(Box::new(computed));
         self
@@ -355,8 +355,7 @@ impl<B: Backend> Engine<B> {
         self.want(id, file, pages);
     }
 
-    /// The program is past a request of a strand's: what it has not read of that is not waited for any more. It may still
-    /// be read.
+    /// The program has passed a request of a strand: its unread pages are not waited for any more. They may still be read.
     fn pass(&mut self, at: usize, asked: &Asked) {
         let file = asked.request.file;
         let (strand, scheduler) = (&mut self.strands[at], &mut self.scheduler);

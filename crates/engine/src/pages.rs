@@ -14,7 +14,7 @@ use foreread_plan::FileId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Pages a bit map tells of: the bits of a word.
+/// Pages of a bit map: the bits of a word.
 const CHUNK: u64 = 64;
 
 #[derive(Clone, Debug, Default)]
@@ -173,7 +173,7 @@ impl Pages {
         });
     }
 
-    /// The program read these pages, beginning at `start` ns: strike them off. `past` is told each run.
+    /// The program read these pages, beginning at `start` ns: strikes them off. Calls `past` with each run.
     pub(crate) fn read(
         &mut self,
         file: FileId,
@@ -196,8 +196,8 @@ impl Pages {
         self.mark(file, pages, |_, chunk, pages| chunk.wanted |= pages);
     }
 
-    /// The program is past these pages in its plan: nobody waits for them any more. `past` is told each run of pages
-    /// that are unread.
+    /// The program is past these pages in its plan: nobody waits for them any more. Calls `past` with each run of
+    /// unread pages.
     pub(crate) fn pass(
         &mut self,
         file: FileId,
@@ -223,7 +223,7 @@ impl Pages {
     }
 
     /// These pages were found gone from memory by a look that began at `since`: strike off those that had arrived by then; how
-    /// many they are. `lost` is told each run of them.
+    /// many they are. Calls `lost` with each run of them.
     pub(crate) fn evict_arrived(
         &mut self,
         file: FileId,
@@ -252,7 +252,7 @@ impl Pages {
         unread
     }
 
-    /// The program is not watched from now on. What it reads then, nobody knows.
+    /// The program is not observed from now on, and may read pages unseen.
     pub(crate) fn look_away(&mut self) {
         self.unwatched = true;
         for chunk in self.chunks.values_mut() {

@@ -43,7 +43,7 @@ const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
 const STACK: usize = 2 << 20;
 
-/// What the engine is told.
+/// A message to the engine.
 enum Notice {
     /// What the program was seen to do.
     Seen(Seen),
@@ -185,8 +185,7 @@ impl Session {
         self.add(Notice::Strand(name, source));
     }
 
-    /// The program is not observed from now on, or was not all the time: of what it has not been seen to read, nobody can
-    /// tell whether it does.
+    /// The program is not observed from now on, or was not all the time: it may read pages unseen.
     pub fn look_away(&self) {
         self.add(Notice::Nothing);
     }
@@ -245,8 +244,8 @@ impl Session {
         lock(&self.shared.ledgers).clone()
     }
 
-    /// Observations that the engine has not come to yet: where they pile up, the program reads faster than any
-    /// device and can be left to itself for a while.
+    /// Observations that the engine has not handled yet. If they pile up, the program reads faster than any device, and can be left
+    /// to itself for a while.
     pub fn backlog(&self) -> usize {
         self.shared.backlog.load(Ordering::Relaxed)
     }
@@ -327,7 +326,7 @@ impl Shared {
     }
 }
 
-/// Whether a thread waits for anything but a processor, as far as the kernel tells.
+/// Whether a thread waits for anything but a processor, according to the kernel.
 fn is_asleep(task: &Path) -> bool {
     let Ok(stat) = fs::read_to_string(Path::new("/proc").join(task).join("stat")) else {
         return true;
@@ -343,7 +342,7 @@ impl Drop for Session {
     }
 }
 
-/// What the engine's thread does over and over, and whoever ends the session once more.
+/// The work of the engine's thread, repeated; and once more by the thread that ends the session.
 trait Work: Send {
     /// Take what was observed, and do what is to be done; for how long there is nothing to do then, or `None` for as long as
     /// nothing is observed.

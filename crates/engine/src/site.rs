@@ -26,7 +26,7 @@ struct FileState {
     unaided: bool,
 }
 
-/// Where a device's measured profile is looked up, by its number and what is known of it.
+/// The lookup of a device's measured profile, by its number and facts.
 pub(crate) type Profiles = Box<dyn Fn(u64, &DeviceFacts) -> Option<Profile> + Send>;
 
 /// How much the program has computed so far, in ns of processor time.
@@ -136,7 +136,7 @@ impl Table {
         known.gone = true;
         known.layout = Some(Arc::default());
         for met in self.devices.values_mut() {
-            // Another file has to tell.
+            // Another file has to be asked.
             met.asked = met.asked.filter(|&asked| asked != file);
         }
         self.gone.push((file, why));
@@ -188,7 +188,7 @@ impl<B: Backend> Site<'_, B> {
         met.decided || *met.asked.get_or_insert(file) == file
     }
 
-    /// It is known where this file lies, or that nobody can tell.
+    /// The question where this file lies is answered, or cannot be.
     pub(crate) fn answered(&mut self, file: FileId) {
         let Table { files, devices, .. } = &mut *self.table;
         if let Some(known) = files.get_mut(&file)

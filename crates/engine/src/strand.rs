@@ -1,6 +1,6 @@
-//! One source of a session, and all that is kept about it alone: its position is in the scheduler, by its number.
+//! One source of a session, and everything kept for it alone. Its position is in the scheduler, by its number.
 //!
-//! Reads that a told strand had foreseen are not shown to strands that guess; all other reads are. Events of
+//! Strands that guess do not see reads that a told strand has foreseen; they see all others. Events of
 //! files, threads and processes are shown to every strand. Pages issued for one strand and then for another have left
 //! memory in between: they are `evicted` in the first one's ledger.
 //!
@@ -16,11 +16,10 @@ use crate::beyond::Beyond;
 use crate::pages::{Pages, Read};
 use crate::walker::{Names, Walker};
 
-/// After this many reads in a row that neither waited nor were of what was fetched for it, a guess rests. Ten times a lead of a
-/// hundred reads.
+/// A guess rests after this many reads in a row that neither waited nor hit its fetched pages. Ten times a lead of a hundred reads.
 pub const IDLE_READS: u32 = 1000;
 
-/// What a strand came to.
+/// The account of a strand.
 #[derive(Clone, Debug)]
 pub struct StrandReport {
     /// The source's name.
@@ -29,13 +28,13 @@ pub struct StrandReport {
     pub nature: Nature,
     /// Its part of the session's account.
     pub ledger: Ledger,
-    /// What became of the names that were looked up for it.
+    /// The account of the names looked up for it.
     pub names: Names,
     /// Reads that it was held against, and how many of them it had foreseen.
     pub reads: u64,
     /// Reads that its plan knew of.
     pub foreseen: u64,
-    /// Of the bytes issued for it because they were wanted, the share the program read. `None` if that is known of none.
+    /// Share of its issued bytes, infill left out, that the program read. `None` if the fate of all is unknown.
     pub accuracy: Option<f64>,
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct Strand {
     pub(crate) nature: Nature,
     pub(crate) source: Box<dyn Source>,
     pub(crate) pages: Pages,
-    /// How often the pages that wait to be read were looked for.
+    /// Number of looks for its unread pages in memory.
     pub(crate) turn: usize,
     pub(crate) ledger: Ledger,
     pub(crate) beyond: Beyond,
@@ -54,7 +53,7 @@ pub(crate) struct Strand {
     pub(crate) exhausted: bool,
     pub(crate) reads: u64,
     pub(crate) foreseen: u64,
-    /// Of a guess, reads in a row that neither waited nor were of what was fetched for it.
+    /// Of a guess: reads in a row that neither waited nor hit its fetched pages.
     pub(crate) idle: u32,
     /// Whether its plan knew of the latest read.
     pub(crate) knew: bool,

@@ -1,11 +1,11 @@
 //! The names of a plan: looked up ahead of the program, beside the scheduler of pages.
 //!
-//! A name costs about 1 KiB of memory (an inode and its entry in a directory) and one or two accesses to a device, so that names
-//! are counted, and not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
-//! the device's order. Where the program is among them tell the names that it uses and the reads that the plan has between them.
+//! A name costs about 1 KiB of memory (an inode and its entry in a directory) and one or two accesses to a device, so names
+//! are counted, not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
+//! the device's order. The position among them follows from the names that it uses, and from the reads between them.
 //!
-//! What a name is worth is what the program would wait for: once fewer than one in [`WORTH`] of the last was waited for, only one
-//! in [`SPARSE`] is looked up. Names whose inodes lie in one block are brought into memory by the first of them: the
+//! A lookup gains the time that the program would wait. Once fewer than one in [`WORTH`] of the last lookups waited, only one name in
+//! [`SPARSE`] is looked up. Names whose inodes lie in one block are brought into memory by the first of them: the
 //! others are its neighbours, of which the same is learnt apart, on each device. On a file system of which this is not so each of
 //! them is looked up.
 //!
@@ -88,7 +88,7 @@ impl Names {
     }
 }
 
-/// What is needed of a file: its inode, or its entries.
+/// A file, and whether its entries are needed, or only its inode.
 type Key = (FileId, bool);
 
 fn key(file: FileId, kind: Kind) -> Key {
@@ -152,20 +152,20 @@ struct OnDevice {
     neighbours: Quiet,
 }
 
-/// Where what is behind a name lies: the device, and the block of the inode, as far as is known.
+/// The place of a name's inode: the device, and the block if known.
 pub(crate) type Lies = (DeviceId, Option<u64>);
 
 /// The names of one strand.
 #[derive(Debug, Default)]
 pub(crate) struct Walker {
-    /// From where the program is on, as far as they are disclosed; the first has the number `base`.
+    /// Disclosed names from the program's position on; the first has the number `base`.
     ahead: VecDeque<Name>,
     base: u64,
-    /// The number of the first that is not asked for, or left out.
+    /// The number of the first that is neither asked for nor left out.
     next: u64,
     /// The number of the first use ahead of each file.
     first: FxHashMap<FileId, u64>,
-    /// What need not be asked for any more.
+    /// Those that need not be asked for any more.
     met: FxHashSet<Key>,
     asked: FxHashMap<Key, AskedName>,
     devices: FxHashMap<DeviceId, OnDevice>,
@@ -265,7 +265,7 @@ impl Walker {
         }
     }
 
-    /// The names to be asked for at `now`, each with its device. `lies` tells where a name lies, where that is known.
+    /// The names to ask for at `now`, each with its device. `lies` returns the place of a name, if known.
     pub(crate) fn due(
         &mut self,
         now: u64,

@@ -81,7 +81,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Enter what of a read was there and under way into the ledger of each strand that it was issued for.
+    /// Enters the pages of a read that were in memory or under way, into the ledger of each strand that they were issued for.
     #[inline]
     fn enter(&mut self, ours: u64, mut enter: impl FnMut(u64, u64, &mut Ledger)) {
         if ours == 0 {
@@ -92,7 +92,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Enter what the program missed: with whoever knew of the read, or else with the first strand.
+    /// Enters missed bytes: for the strands that knew of the read, or else for the first strand.
     pub(super) fn miss(&mut self, access: &Access, missed: u64) {
         let mut site = Site {
             table: &mut self.table,

@@ -36,7 +36,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// What was asked for of these pages is asked for anew, of another number: what came of it is not known.
+    /// Requests for these pages are made anew, under another number, because their results are unknown.
     pub fn take_back(&mut self, file: FileId, pages: &Range<u64>) {
         for strand in &self.strands {
             self.scheduler.take_back(strand.id, file, pages.clone());
@@ -50,8 +50,8 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Ask which of the pages that wait to be read are gone again: so a session learns that several of them
-    /// fill one memory when that happens, and not when the program comes to those pages.
+    /// Asks which unread pages are gone again. If several sessions fill one memory, a session learns that at once, and not when the
+    /// program reads those pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
         // Files that have not answered yet say nothing.
         self.weigh_look();
@@ -121,7 +121,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Have the budget know what the look has come to.
+    /// Reports the result of the look to the budget.
     fn weigh_look(&mut self) {
         let Tally {
             looked,

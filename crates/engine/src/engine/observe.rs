@@ -1,4 +1,4 @@
-//! What is seen of the program, and what each strand makes of it.
+//! The program's observed reads, and their effect on each strand.
 //!
 //! A read is held against the plan of each strand that follows. Where a strand that knows (and does not guess) had foreseen
 //! it, the guessing ones are not bothered with it.
