@@ -62,7 +62,7 @@ pub trait Source: Send {
     /// How it knows.
     fn nature(&self) -> Nature;
 
-    /// What it has shown before. A guess that has shown nothing is believed little at first.
+    /// Its earlier hits and misses. A guess without any is believed little at first.
     fn shown(&self) -> Shown {
         Shown::default()
     }

@@ -1,4 +1,4 @@
-//! The list a program hands over itself: what it will read next, in order (libprefetch's access list).
+//! The program's own list of its next reads, in order (libprefetch's access list).
 //!
 //! A read in a region is looked for in the list by its bytes. The nearest entry is meant: one up to
 //! 4096 ahead, else one of the last 4096 that were passed (a re-read), else one further
@@ -43,7 +43,7 @@ pub struct Entry {
     /// The bytes; a length of 0 stands for the page that holds the offset when fetching, and for
     /// one byte when matching.
     pub extent: Extent,
-    /// Whether the callback is told of it as the most recent marked access.
+    /// Whether the callback gets it as the most recent marked access.
     pub marked: bool,
 }
 

@@ -190,7 +190,7 @@ impl Partition {
         }
     }
 
-    /// Divides all counts by two and clears what comes to nothing. The root stays.
+    /// Divides all counts by two and clears nodes whose count becomes 0. The root stays.
     fn halve(&mut self) {
         for node in &mut self.nodes {
             node.count /= 2;
@@ -248,7 +248,7 @@ impl Partition {
         bytes
     }
 
-    /// The partition that these bytes are, whoever wrote them. `stamp` gives a stamp a node.
+    /// Decodes a partition from untrusted bytes. `stamp` gives a stamp a node.
     pub fn decode(bytes: &[u8], mut stamp: impl FnMut() -> u32) -> Result<Self, DecodeError> {
         let (kept, rest) = bytes.as_chunks::<KEPT>();
         if kept.is_empty() || kept.len() > MOST_NODES || !rest.is_empty() {

@@ -67,7 +67,7 @@ fn difference(to: u64, from: u64) -> Option<i64> {
 /// A line with what is known of the program's way along it.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
-    /// What it expects.
+    /// The read that it expects.
     pub(super) line: Line,
     /// The reads disclosed ahead of it.
     pub(super) lead: Lead,
