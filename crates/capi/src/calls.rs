@@ -246,11 +246,7 @@ pub unsafe extern "C" fn foreread_reading(
 ) -> c_int {
     call(|| {
         let handle = self::client(client)?;
-        let end = offset.checked_add(length);
-        if end.is_none_or(|end| end > i64::MAX as u64) {
-            return Err(-libc::EINVAL);
-        }
-        handle.announce(fd, Extent::new(offset, length)).map(|()| 0)
+        handle.announce(fd, read(offset, length)?).map(|()| 0)
     })
 }
 
@@ -272,14 +268,8 @@ pub unsafe extern "C" fn foreread_read_done(
 ) -> c_int {
     call(|| {
         let handle = self::client(client)?;
-        let end = offset.checked_add(length);
-        if end.is_none_or(|end| end > i64::MAX as u64) {
-            return Err(-libc::EINVAL);
-        }
         let took = Duration::from_nanos(nanoseconds);
-        handle
-            .done(fd, Extent::new(offset, length), took)
-            .map(|()| 0)
+        handle.done(fd, read(offset, length)?, took).map(|()| 0)
     })
 }
 
@@ -348,6 +338,14 @@ pub extern "C" fn foreread_version() -> *const c_char {
             Err(_) => panic!("a version holds no zero"),
         };
     VERSION.as_ptr()
+}
+
+/// The bytes of a read; -EINVAL if they end past 2^63 - 1.
+fn read(offset: u64, length: u64) -> Result<Extent, c_int> {
+    match offset.checked_add(length) {
+        Some(end) if i64::try_from(end).is_ok() => Ok(Extent::new(offset, length)),
+        _ => Err(-libc::EINVAL),
+    }
 }
 
 /// What a request's flags ask for; `None` if they contradict each other or have no meaning.

@@ -59,16 +59,7 @@ impl Walk {
     /// Term `term` of iteration `index` of a nest of so many iterations.
     pub(crate) fn at(nest: Arc<Loop>, count: u64, index: u64, term: usize) -> Self {
         let root = Frame { index, count, term };
-        let mut walk = Self {
-            nest,
-            frames: SmallVec::from_slice(&[root]),
-            ended: false,
-            next: (0, 0),
-            stride: (0, 0),
-            left: 0,
-        };
-        walk.settle();
-        walk
+        Self::within(nest, SmallVec::from_slice(&[root]))
     }
 
     /// The place that these frames lead to.
