@@ -6,12 +6,12 @@
 
 #![no_main]
 
-use foreread_daemon::control::wire::{Answer, Asked};
+use foreread_daemon::control::wire::{Answer, Subject};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(asked) = Asked::decode(bytes) {
-        assert_eq!(Asked::decode(&asked.encode()), Ok(asked));
+    if let Ok(asked) = Subject::decode(bytes) {
+        assert_eq!(Subject::decode(&asked.encode()), Ok(asked));
     }
     if let Ok(answer) = Answer::decode(bytes) {
         assert!(Answer::decode(&answer.encode()).is_ok());

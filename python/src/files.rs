@@ -55,7 +55,7 @@ enum Means {
 }
 
 /// A file once named.
-struct Known {
+struct NamedFile {
     /// The first name it was given.
     name: Py<PyAny>,
     /// The first path it was named by, absolute: the program may change its directory.
@@ -70,7 +70,7 @@ struct Maps {
     objects: HashMap<usize, (Py<PyAny>, FileId)>,
     /// By device and inode, those named by descriptors.
     opened: HashMap<(u64, u64), FileId>,
-    known: HashMap<FileId, Known>,
+    known: HashMap<FileId, NamedFile>,
 }
 
 /// The files of one session.
@@ -115,7 +115,7 @@ impl Files {
 
     fn remember(&self, name: &Bound<'_, PyAny>, id: FileId, path: Option<PathBuf>) {
         let mut maps = self.maps();
-        let known = maps.known.entry(id).or_insert_with(|| Known {
+        let known = maps.known.entry(id).or_insert_with(|| NamedFile {
             name: name.clone().unbind(),
             path: None,
             means: None,

@@ -24,8 +24,8 @@ use foreread_plan::{FileId, FileMeta, Kin, Kind, Request, RequestId};
 
 pub use null::NullBackend;
 pub use page_cache::{PageCache, Recorded, Register};
-pub use shared_cache::{Collective, Part, SharedCache};
-pub use sim::{Found, Sim, SimMachine};
+pub use shared_cache::{Collective, RankCache, SharedCache};
+pub use sim::{ReadOutcome, Sim, SimMachine};
 
 /// A scattered read slower than this waited for a head to move or a platter to turn: local SSDs answer in 0.05 to 0.1 ms, the
 /// modelled network volume in 0.7 ms, a disk with a moving head in 4 ms and more.

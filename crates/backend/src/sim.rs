@@ -20,7 +20,7 @@ const LOOKS: usize = 32;
 
 /// What a simulated read finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ReadOutcome {
     /// All of it is in memory.
     Hit,
     /// Some of it is on its way or was asked for just now: ask again when time has passed.
@@ -101,12 +101,12 @@ impl SimMachine {
     }
 
     /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
-    pub fn use_name(&mut self, file: FileId, kind: Kind) -> Found {
+    pub fn use_name(&mut self, file: FileId, kind: Kind) -> ReadOutcome {
         match self.names.get(&(file, kind)) {
-            None | Some((_, true)) => Found::Hit,
+            None | Some((_, true)) => ReadOutcome::Hit,
             Some(_) => {
                 self.fetch_name(file, kind);
-                Found::Wait
+                ReadOutcome::Wait
             }
         }
     }
@@ -185,7 +185,7 @@ impl SimMachine {
     }
 
     /// The program reads these pages, fetching what is missing.
-    pub fn read(&mut self, file: FileId, pages: Range<u64>) -> Found {
+    pub fn read(&mut self, file: FileId, pages: Range<u64>) -> ReadOutcome {
         let missing = self.missing(file, pages.clone());
         let waits = pages
             .clone()
@@ -194,12 +194,12 @@ impl SimMachine {
             for page in pages {
                 self.touch((file, page));
             }
-            return Found::Hit;
+            return ReadOutcome::Hit;
         }
         for run in missing {
             self.fetch(file, run);
         }
-        Found::Wait
+        ReadOutcome::Wait
     }
 
     /// Drop a page from memory, as pressure from elsewhere would.

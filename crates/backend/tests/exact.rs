@@ -52,7 +52,7 @@ fn neither_links_nor_other_files_are_opened() {
     let file = real.join("file");
     let exact = || PageCache::new(&Arc::default()).exactly();
     if !is_opened(exact(), meta(&file, &file)) {
-        let found = foreread_sys::name::Place::find(&file);
+        let found = foreread_sys::name::NameLookup::find(&file);
         let why = found.expect_err("a file that is there is opened");
         eprintln!("skipped: no openat2: {why}");
         return;

@@ -163,9 +163,9 @@ impl Units {
             }
             if let Some(object) = objects.get(&ObjectPlace::Word(index)) {
                 in_place_of_source(&mut words, object, word.language.as_deref());
-            } else if let Some(copy) = copies.get(&(index, Part::Whole)) {
+            } else if let Some(copy) = copies.get(&(index, LibraryWord::Whole)) {
                 in_place_of_source(&mut words, copy, word.language.as_deref());
-            } else if let Some(copy) = copies.get(&(index, Part::Library)) {
+            } else if let Some(copy) = copies.get(&(index, LibraryWord::Library)) {
                 // `-l NAME` in two words: the first of them goes.
                 if !word.text.as_bytes().starts_with(b"-l") {
                     words.pop();
@@ -173,7 +173,7 @@ impl Units {
                 words.push(copy.into());
             } else {
                 words.push(passed_on(&word.text, |part| {
-                    copies.get(&(index, Part::Passed(part)))
+                    copies.get(&(index, LibraryWord::Passed(part)))
                 }));
             }
         }
@@ -183,7 +183,7 @@ impl Units {
 
 /// Which part of a word names a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum LibraryWord {
     /// All of it: a path.
     Whole,
     /// `-lNAME`, or the name after `-l`.
@@ -193,7 +193,10 @@ enum Part {
 }
 
 /// The places of a command line that name this library; its path is canonical.
-fn names<'a>(line: &'a CommandLine, library: &'a Path) -> impl Iterator<Item = (usize, Part)> + 'a {
+fn names<'a>(
+    line: &'a CommandLine,
+    library: &'a Path,
+) -> impl Iterator<Item = (usize, LibraryWord)> + 'a {
     let is = move |path: &OsStr| {
         Path::new(path)
             .canonicalize()
@@ -211,15 +214,15 @@ fn names<'a>(line: &'a CommandLine, library: &'a Path) -> impl Iterator<Item = (
     for (index, word) in line.words.iter().enumerate() {
         let bytes = word.text.as_bytes();
         match word.role {
-            Role::Input if is(&word.text) => found.push((index, Part::Whole)),
-            Role::Linker if after_l && called(bytes) => found.push((index, Part::Library)),
+            Role::Input if is(&word.text) => found.push((index, LibraryWord::Whole)),
+            Role::Linker if after_l && called(bytes) => found.push((index, LibraryWord::Library)),
             Role::Linker if bytes.starts_with(b"-l") && called(&bytes[2..]) => {
-                found.push((index, Part::Library));
+                found.push((index, LibraryWord::Library));
             }
             Role::Linker if bytes.starts_with(b"-Wl,") => {
                 let parts = bytes.split(|&byte| byte == b',').enumerate();
                 let parts = parts.filter(|(_, part)| is(OsStr::from_bytes(part)));
-                found.extend(parts.map(|(part, _)| (index, Part::Passed(part))));
+                found.extend(parts.map(|(part, _)| (index, LibraryWord::Passed(part))));
             }
             _ => {}
         }
@@ -332,11 +335,11 @@ mod tests {
         ));
         let found: Vec<_> = names(&line, &path).collect();
         let wanted = [
-            (0, Part::Whole),
-            (2, Part::Library),
-            (5, Part::Library),
-            (6, Part::Library),
-            (7, Part::Passed(2)),
+            (0, LibraryWord::Whole),
+            (2, LibraryWord::Library),
+            (5, LibraryWord::Library),
+            (6, LibraryWord::Library),
+            (7, LibraryWord::Passed(2)),
         ];
         assert_eq!(found, wanted);
     }

@@ -243,8 +243,8 @@ impl Seen {
     }
 
     /// The outcome of the plan, and the set of pages fetched, in one pass over them.
-    fn outcome(&self, state: &State, planned: &Planned) -> (Outcome, Pages) {
-        let mut outcome = Outcome::default();
+    fn outcome(&self, state: &State, planned: &Planned) -> (Totals, Pages) {
+        let mut outcome = Totals::default();
         let mut issued = Pages::default();
         for (file, pages) in &state.issued {
             for (chunk, mask) in masks(pages.clone()) {
@@ -301,7 +301,7 @@ impl Seen {
 
 /// Pages by what became of them. A page that was fetched several times counts each time.
 #[derive(Default)]
-struct Outcome {
+struct Totals {
     useful: u64,
     late: u64,
     wasted: u64,
@@ -310,7 +310,7 @@ struct Outcome {
     missed: u64,
 }
 
-impl Outcome {
+impl Totals {
     /// Adds pages that were issued.
     fn add(&mut self, pages: &Masks) {
         let count = |fate| u64::from(pages.of(fate).count_ones());

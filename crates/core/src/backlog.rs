@@ -112,7 +112,7 @@ impl Backlog {
                 dev: None,
             });
         };
-        let part = Part {
+        let part = Piece {
             file: first.want.file,
             pages: pages.clone(),
             place,
@@ -156,12 +156,12 @@ impl Backlog {
         self.places.range(..place).next_back()
     }
 
-    fn part(&self, place: FirstPage, number: u64) -> Option<Part> {
+    fn part(&self, place: FirstPage, number: u64) -> Option<Piece> {
         let waiting = self.wants.get((number - self.first) as usize)?.as_ref()?;
         let What::Pages(pages) = &waiting.want.what else {
             return None;
         };
-        Some(Part {
+        Some(Piece {
             file: waiting.want.file,
             pages: pages.clone(),
             place,
@@ -201,14 +201,14 @@ fn place(meta: &FileMeta, want: &Want) -> Option<FirstPage> {
 }
 
 /// Pages of a request.
-struct Part {
+struct Piece {
     file: FileId,
     pages: Range<u64>,
     place: FirstPage,
     is_small: bool,
 }
 
-impl Part {
+impl Piece {
     fn count(&self) -> u64 {
         self.pages.end - self.pages.start
     }
@@ -226,21 +226,21 @@ impl Part {
 struct Group {
     reach: Reach,
     room: u64,
-    parts: VecDeque<Part>,
+    parts: VecDeque<Piece>,
     wanted: u64,
 }
 
 impl Group {
-    fn first(&self) -> &Part {
+    fn first(&self) -> &Piece {
         self.parts.front().expect("a group has a first part")
     }
 
-    fn last(&self) -> &Part {
+    fn last(&self) -> &Piece {
         self.parts.back().expect("a group has a first part")
     }
 
     /// Whether two parts, in order of place, are one request.
-    fn joins(&self, one: &Part, next: &Part) -> bool {
+    fn joins(&self, one: &Piece, next: &Piece) -> bool {
         if one.file == next.file {
             let gap = next.pages.start.saturating_sub(one.pages.end);
             return gap <= self.reach.gap && next.pages.end - one.pages.start <= self.reach.span;
@@ -250,12 +250,12 @@ impl Group {
         are_near && one.is_small && next.is_small && self.parts.len() < TOGETHER
     }
 
-    fn has_room(&self, part: &Part) -> bool {
+    fn has_room(&self, part: &Piece) -> bool {
         self.wanted + part.count() <= self.room
     }
 
     /// Adds what lies behind, if it is worth it.
-    fn goes_on(&mut self, part: Part) -> bool {
+    fn goes_on(&mut self, part: Piece) -> bool {
         if !self.joins(self.last(), &part) || !self.has_room(&part) {
             return false;
         }
@@ -268,7 +268,7 @@ impl Group {
     }
 
     /// Adds what lies before, if it is worth it.
-    fn begins(&mut self, part: Part) -> bool {
+    fn begins(&mut self, part: Piece) -> bool {
         if !self.joins(&part, self.first()) || !self.has_room(&part) {
             return false;
         }

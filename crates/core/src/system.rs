@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use foreread_plan::{Kind, PAGE};
 use foreread_sys::file::{FileFacts, Opener};
-use foreread_sys::name::Place;
+use foreread_sys::name::NameLookup;
 use foreread_sys::residency::Residency;
 use foreread_sys::together::Together;
 use foreread_sys::{cache, device};
@@ -191,7 +191,7 @@ impl System for Kernel {
     }
 
     async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool> {
-        let place = Place::find(path).ok()?;
+        let place = NameLookup::find(path).ok()?;
         let lists = kind == Kind::List && place.list(ENTRIES).unwrap_or(false);
         Some(place.was_waited_for || lists)
     }

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 use crate::accounts::Accounts;
 use crate::disks::Disks;
-use crate::files::{AT_OPEN, Facts, Pages, meta};
+use crate::files::{AT_OPEN, FileFacts, Pages, meta};
 use crate::programs::Key;
 use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
@@ -65,7 +65,7 @@ struct Strand {
 }
 
 /// A file that was asked for.
-struct Asked {
+struct Fetching {
     id: FileId,
     /// Where the engine takes it from.
     feed: Feed,
@@ -79,7 +79,7 @@ struct Running {
     /// When it began.
     since: u64,
     strands: Vec<Strand>,
-    files: FxHashMap<Symbol, Asked>,
+    files: FxHashMap<Symbol, Fetching>,
     next: u32,
     used: u64,
     /// Files that were opened, and that the engine is to be told of when it has taken them from their feed.
@@ -138,7 +138,7 @@ impl Fetcher {
     pub(crate) fn want(
         &mut self,
         key: &Key,
-        (symbol, path, facts): (Symbol, &Path, &Facts),
+        (symbol, path, facts): (Symbol, &Path, &FileFacts),
         pages: Vec<Pages>,
         likelihood: f64,
         accounts: &mut Accounts,
@@ -156,7 +156,7 @@ impl Fetcher {
             return false;
         }
         let used = false;
-        let asked = Asked {
+        let asked = Fetching {
             id,
             feed,
             pages,
@@ -380,7 +380,7 @@ impl Running {
     }
 
     /// A file is asked for anew: memory has lost it, which is nobody's mistake.
-    fn take_back(&self, asked: &Asked) {
+    fn take_back(&self, asked: &Fetching) {
         if asked.used || asked.feed.cancel(asked.id) {
             return;
         }
@@ -390,7 +390,7 @@ impl Running {
     }
 
     /// A file is not waited for any more.
-    fn give_up(&self, asked: &Asked) {
+    fn give_up(&self, asked: &Fetching) {
         if asked.used || asked.feed.cancel(asked.id) {
             return;
         }

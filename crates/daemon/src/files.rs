@@ -46,7 +46,7 @@ pub(crate) type Pages = (u32, u32);
 
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileFacts {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Facts {
     pub(crate) fetched: (u64, Vec<Pages>),
 }
 
-impl Facts {
+impl FileFacts {
     /// What to fetch of it.
     pub(crate) fn plan(&self) -> Vec<Pages> {
         let whole = self.size.div_ceil(PAGE).min(MOST) as u32;
@@ -128,7 +128,7 @@ impl Facts {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Files {
-    known: FxHashMap<Symbol, Facts>,
+    known: FxHashMap<Symbol, FileFacts>,
     by_inode: FxHashMap<(u64, u64), Symbol>,
     limit: usize,
     /// What was asked for in an earlier one is not taken to be in memory.
@@ -151,7 +151,7 @@ impl Files {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &Facts)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Symbol, &FileFacts)> {
         self.known.iter().map(|(symbol, facts)| (*symbol, facts))
     }
 
@@ -159,12 +159,12 @@ impl Files {
         self.known.len()
     }
 
-    pub(crate) fn get(&self, symbol: Symbol) -> Option<&Facts> {
+    pub(crate) fn get(&self, symbol: Symbol) -> Option<&FileFacts> {
         self.known.get(&symbol)
     }
 
     /// A file of an earlier session.
-    pub(crate) fn restore(&mut self, symbol: Symbol, facts: Facts) {
+    pub(crate) fn restore(&mut self, symbol: Symbol, facts: FileFacts) {
         if self.known.len() < self.limit {
             self.by_inode.insert((facts.device, facts.inode), symbol);
             self.known.insert(symbol, facts);
@@ -235,7 +235,7 @@ impl Files {
     }
 
     /// What to ask for of a predicted file at `now`, if anything: how the file was seen, and its pages.
-    pub(crate) fn due(&mut self, symbol: Symbol, now: u64) -> Option<(&Facts, Vec<Pages>)> {
+    pub(crate) fn due(&mut self, symbol: Symbol, now: u64) -> Option<(&FileFacts, Vec<Pages>)> {
         let facts = self.known.get_mut(&symbol)?;
         let is_fresh =
             |(at, epoch): (u64, u64)| epoch == self.epoch && now.saturating_sub(at) < FRESH;
@@ -256,7 +256,7 @@ impl Files {
 }
 
 /// A file as the backend is to know it.
-pub(crate) fn meta(facts: &Facts, path: &Path) -> FileMeta {
+pub(crate) fn meta(facts: &FileFacts, path: &Path) -> FileMeta {
     FileMeta::regular(
         path.to_path_buf(),
         (facts.device, facts.inode),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foreread_observe::{Event, File, What, Who};
 use foreread_plan::Extent;
-use foreread_sources::files::{Context, Identity, Kind, Model, Prediction, Symbol, Symbols};
+use foreread_sources::files::{Context, Identity, Model, Prediction, Symbol, SymbolKind, Symbols};
 
 use crate::Predicted;
 use crate::accounts::Accounts;
@@ -105,9 +105,11 @@ impl Mind {
                 inode,
                 extent,
             } => self.fetched(who.pid, (device, inode), extent, at, out),
-            What::Begin { program, .. } => self.met(Kind::Start, who, &program, at, means, out),
+            What::Begin { program, .. } => {
+                self.met(SymbolKind::Start, who, &program, at, means, out)
+            }
             What::Open { file, how, .. } if !how.writes => {
-                self.met(Kind::File, who, &file, at, means, out);
+                self.met(SymbolKind::File, who, &file, at, means, out);
             }
             // Written to, or what observers of one program alone report.
             _ => self.ignored += 1,
@@ -172,7 +174,7 @@ impl Mind {
     /// A program was started or a file opened.
     fn met(
         &mut self,
-        kind: Kind,
+        kind: SymbolKind,
         who: Who,
         file: &File,
         at: u64,
@@ -192,7 +194,7 @@ impl Mind {
         let symbol = self.symbols.meet(kind, &file.path, Some(identity));
         self.files.met(symbol, &node, uid);
         let context = self.trees.context(pid);
-        if kind == Kind::Start {
+        if kind == SymbolKind::Start {
             self.trees.started(pid, (name_of(&file.path), uid));
         }
         let key = self.trees.program(pid, uid);
@@ -229,8 +231,8 @@ impl Mind {
                 .enter(&pending.key, |one| one.predictions.right += 1);
         }
         match kind {
-            Kind::Start => self.model.start(context, symbol, true),
-            Kind::File => self.model.see(context, symbol, true),
+            SymbolKind::Start => self.model.start(context, symbol, true),
+            SymbolKind::File => self.model.see(context, symbol, true),
         }
         if !is_on_its_way && (means == Means::All || is_cold) {
             self.predict(context, &key, at, out);
@@ -300,7 +302,7 @@ impl Mind {
     /// What would be predicted after a file was opened, of files that this user has opened, too.
     pub(crate) fn after(&mut self, path: &Path, uid: u32) -> Vec<Predicted> {
         let find = |kind| self.symbols.find(kind, path);
-        let Some(symbol) = find(Kind::File).or_else(|| find(Kind::Start)) else {
+        let Some(symbol) = find(SymbolKind::File).or_else(|| find(SymbolKind::Start)) else {
             return Vec::new();
         };
         let may_know = |symbol| {

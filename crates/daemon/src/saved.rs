@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use foreread_sources::files::Kind;
+use foreread_sources::files::SymbolKind;
 
-use crate::state::State;
+use crate::state::StateFolder;
 use crate::{Model, Predicted};
 
 /// What follows a file by the models saved in the folder `state`.
@@ -18,10 +18,10 @@ pub fn predict_saved(
     threshold: f64,
     file: &Path,
 ) -> Result<Vec<Predicted>> {
-    let state = State::open_whole(state)?;
+    let state = StateFolder::open_whole(state)?;
     let symbols = state.symbols();
     let find = |kind| symbols.find(kind, file);
-    let Some(symbol) = find(Kind::File).or_else(|| find(Kind::Start)) else {
+    let Some(symbol) = find(SymbolKind::File).or_else(|| find(SymbolKind::Start)) else {
         return Ok(Vec::new());
     };
     let mut list = Vec::new();

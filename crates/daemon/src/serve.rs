@@ -17,7 +17,7 @@ use crate::fetch::{Fetcher, MakeBackend, TICK};
 use crate::mind::{Mind, Outcome, Wanted};
 use crate::places::Places;
 use crate::pressure::Pressure;
-use crate::state::{Loaded, State};
+use crate::state::{Loaded, StateFolder};
 use crate::upkeep::{Sums, Upkeep};
 use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Status, clock};
 
@@ -162,7 +162,7 @@ fn rest(observer: &dyn Observer, time: Duration) {
 /// All that the loop has.
 struct Daemon {
     mind: Mind,
-    state: State,
+    state: StateFolder,
     fetcher: Fetcher,
     places: Places,
     pressure: Pressure,
@@ -190,7 +190,7 @@ impl Daemon {
             proofs,
             boot,
             mut problems,
-        } = State::load(&options.state)?;
+        } = StateFolder::load(&options.state)?;
         let news = machine.boot.filter(|now| *now != boot);
         if let Some(now) = &news
             && let Err(why) = state.save_boot(now)

@@ -28,7 +28,7 @@ use foreread_store::ModelFile;
 use foreread_sys::file::open_regular;
 
 use crate::Model;
-use crate::files::{Facts, Files, RANGES, USERS};
+use crate::files::{FileFacts, Files, RANGES, USERS};
 use crate::proofs::{Proofs, take};
 use crate::trees::SEQUENCES;
 
@@ -61,7 +61,7 @@ const BOOT_MAGIC: [u8; 8] = *b"FRBOOT01";
 const MOST: u64 = 32 << 20;
 
 /// The state's folder.
-pub(crate) struct State {
+pub(crate) struct StateFolder {
     folder: PathBuf,
     trees: ModelFile,
     machine: ModelFile,
@@ -72,7 +72,7 @@ pub(crate) struct State {
 
 /// What was loaded.
 pub(crate) struct Loaded {
-    pub(crate) state: State,
+    pub(crate) state: StateFolder,
     pub(crate) symbols: Symbols,
     pub(crate) files: Files,
     pub(crate) proofs: Proofs,
@@ -111,7 +111,7 @@ pub(crate) fn own_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-impl State {
+impl StateFolder {
     /// Loads what there is in a folder of this user alone, which is made if there is none.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl State {
     ///
     /// # Errors
     /// Where anything of it is damaged.
-    pub(crate) fn open(folder: &Path) -> Result<(Self, Vec<(Symbol, Facts)>)> {
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Vec<(Symbol, FileFacts)>)> {
         let [trees, machine, files] = [TREES, MACHINE, FILES].map(|name| folder.join(name));
         let state = Self {
             folder: folder.to_path_buf(),
@@ -357,7 +357,7 @@ fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
     body
 }
 
-/// What a file that [`State::write`] wrote has; nothing where there is none.
+/// What a file that [`StateFolder::write`] wrote has; nothing where there is none.
 fn read<T: Default>(
     path: &Path,
     magic: [u8; 8],
@@ -387,15 +387,15 @@ fn body_of(bytes: &[u8], magic: [u8; 8]) -> Result<&[u8]> {
     Ok(body)
 }
 
-fn decode(mut body: &[u8]) -> Result<Vec<(Symbol, Facts)>> {
+fn decode(mut body: &[u8]) -> Result<Vec<(Symbol, FileFacts)>> {
     let mut known = Vec::new();
     while !body.is_empty() {
         let symbol = Symbol(u32::from_le_bytes(take(&mut body)?));
-        let mut facts = Facts {
+        let mut facts = FileFacts {
             device: u64::from_le_bytes(take(&mut body)?),
             inode: u64::from_le_bytes(take(&mut body)?),
             size: u64::from_le_bytes(take(&mut body)?),
-            ..Facts::default()
+            ..FileFacts::default()
         };
         let [users, ranges] = take(&mut body)?;
         ensure!(

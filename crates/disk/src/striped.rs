@@ -75,7 +75,7 @@ struct Server {
 struct Open {
     write: bool,
     /// The parts of those servers.
-    left: Vec<Part>,
+    left: Vec<ServerPart>,
     /// The latest answer, ns.
     done: u64,
 }
@@ -88,7 +88,7 @@ pub(crate) struct Striped {
 
 /// A server's part of a request.
 #[derive(Clone, Copy)]
-struct Part {
+struct ServerPart {
     server: usize,
     offset: u64,
     len: u32,
@@ -119,7 +119,7 @@ impl Striped {
     }
 
     /// Sends a part to its server: everything before the disk is first come, first served.
-    fn send(&mut self, now: u64, request: &Request, part: Part, agenda: &mut Agenda) {
+    fn send(&mut self, now: u64, request: &Request, part: ServerPart, agenda: &mut Agenda) {
         let (half, wire) = (self.half(), wire(self.figures, part.len));
         let server = &mut self.servers[part.server];
         let sent = if request.write {
@@ -193,8 +193,8 @@ fn wire(figures: Figures, bytes: u32) -> u64 {
 }
 
 /// The servers' parts of `[offset, offset + len)`: the stripes that one server has of it follow each other there.
-fn parts(offset: u64, len: u32) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn parts(offset: u64, len: u32) -> Vec<ServerPart> {
+    let mut parts: Vec<ServerPart> = Vec::new();
     let (mut at, mut left) = (offset, u64::from(len));
     loop {
         let stripe = at / STRIPE_BYTES;
@@ -203,7 +203,7 @@ fn parts(offset: u64, len: u32) -> Vec<Part> {
         let server = (stripe % SERVERS) as usize;
         match parts.iter_mut().find(|part| part.server == server) {
             Some(part) => part.len += piece as u32,
-            None => parts.push(Part {
+            None => parts.push(ServerPart {
                 server,
                 offset: stripe / SERVERS * STRIPE_BYTES + inside,
                 len: piece as u32,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foreread_backend::{Found, Sim, SimMachine};
+use foreread_backend::{ReadOutcome, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::calibrate::{Probe, Samples, Trial, decide, measure};
 use foreread_engine::{Config, Engine, Order, Profile};
@@ -56,7 +56,7 @@ impl Probe for Virtual {
         let (mut now, mut times) = (0, Vec::new());
         for &page in pages {
             let begun = now;
-            while machine.read(FILE, page..page + 1) == Found::Wait {
+            while machine.read(FILE, page..page + 1) == ReadOutcome::Wait {
                 now = machine.next_event().unwrap();
                 machine.advance(now);
             }
@@ -92,7 +92,7 @@ impl Probe for Virtual {
             };
             now = next;
             machine.advance(now);
-            under_way.retain(|run| machine.read(FILE, (*run).clone()) == Found::Wait);
+            under_way.retain(|run| machine.read(FILE, (*run).clone()) == ReadOutcome::Wait);
         }
         Ok(Trial {
             count,
@@ -117,7 +117,7 @@ impl Probe for Virtual {
         let (mut now, mut tick, mut count) = (0, 0, 0);
         for &page in pages {
             let begun = now;
-            while machine.lock().unwrap().read(FILE, page..page + 1) == Found::Wait {
+            while machine.lock().unwrap().read(FILE, page..page + 1) == ReadOutcome::Wait {
                 let event = machine.lock().unwrap().next_event().unwrap_or(u64::MAX);
                 now = now.max(event.min(tick));
                 machine.lock().unwrap().advance(now);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::escape::path;
 use crate::names::in_line;
-use crate::{Line, State, extent, kind, mark, marks};
+use crate::{FileState, Line, extent, kind, mark, marks};
 
 /// A line as it is written and read.
 #[derive(Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Line, String> {
     };
     (line.start_ns, line.took_ns) = (row.start_ns, row.took_ns);
     (line.pid, line.tid) = (row.pid, row.tid);
-    line.state = State {
+    line.state = FileState {
         size: row.size,
         mtime_ns: row.mtime_ns,
     };

@@ -96,7 +96,7 @@ impl fmt::Display for Format {
 
 /// What a list says of a file's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct FileState {
     /// Size in bytes.
     pub size: Option<u64>,
     /// Modification time, in ns since the epoch.
@@ -121,7 +121,7 @@ pub struct Line {
     /// The thread.
     pub tid: u32,
     /// The file's state.
-    pub state: State,
+    pub state: FileState,
     /// How the file was read.
     pub advice: Advice,
     /// Whether the run wrote the file itself.
@@ -139,7 +139,7 @@ impl Line {
             took_ns: 0,
             pid: 0,
             tid: 0,
-            state: State::default(),
+            state: FileState::default(),
             advice: Advice::Normal,
             written: false,
         }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use foreread_lists::{Format, Line, Lines, State, Writer};
+use foreread_lists::{FileState, Format, Line, Lines, Writer};
 use foreread_plan::{Advice, Extent, Kind};
 use proptest::prelude::*;
 
@@ -66,7 +66,7 @@ fn any_line() -> impl Strategy<Value = Line> {
             took_ns,
             pid,
             tid,
-            state: State { size, mtime_ns },
+            state: FileState { size, mtime_ns },
             advice,
             written,
         }

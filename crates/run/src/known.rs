@@ -1,6 +1,6 @@
 //! The record of a program, and the place of its next one.
 //!
-//! Data flow: command → [`Known`], its place in the store → [`Plan`], its record, if there is one.
+//! Data flow: command → [`Lookup`], its place in the store → [`Knowledge`], its record, if there is one.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ use super::paths::{self, from_front};
 use super::summary::Account;
 
 /// Where to look for a record of the program.
-pub(super) struct Known {
+pub(super) struct Lookup {
     pub(super) identity: Identity,
     /// The program as it was where its record was made, if that is elsewhere.
     elsewhere: Option<Identity>,
@@ -26,14 +26,14 @@ pub(super) struct Known {
 }
 
 /// The record found of the program, and the place of the next one.
-pub(super) struct Plan {
+pub(super) struct Knowledge {
     pub(super) identity: Identity,
     pub(super) store: Option<Store>,
     pub(super) known: Option<(foreread_store::Found, Outline)>,
     pub(super) destination: Option<Place>,
 }
 
-impl Known {
+impl Lookup {
     /// Find the place, and have the record there fetched. A store that cannot be used costs the speed-up and is said.
     pub(super) fn of(args: &RunArgs, account: &mut Account, link: &Link) -> Self {
         let name = args.command[0].to_string_lossy();
@@ -68,7 +68,7 @@ impl Known {
     }
 
     /// Look the program up.
-    pub(super) fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Plan {
+    pub(super) fn plan(self, args: &RunArgs, account: &mut Account, link: &Link) -> Knowledge {
         let Self {
             identity,
             elsewhere,
@@ -107,7 +107,7 @@ impl Known {
             (None, Some(store)) if args.record && !taken => Some(store.place_for(&identity)),
             _ => None,
         };
-        Plan {
+        Knowledge {
             identity,
             store,
             known,
@@ -116,7 +116,7 @@ impl Known {
     }
 }
 
-impl Plan {
+impl Knowledge {
     /// What the program's files are for, by how it was started.
     pub(super) fn roles(&self) -> Roles {
         let Identity { argv, cwd, .. } = &self.identity;

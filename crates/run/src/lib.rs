@@ -60,7 +60,7 @@ use child::{Child, Incoming};
 use files::Files;
 use follow::Guesses;
 use helper::{Finished, Front, Link, Started, Without};
-use known::Known;
+use known::Lookup;
 use observer::{Observing, Seat, mpi_library};
 use pace::Pace;
 use paths::from_front;
@@ -83,7 +83,7 @@ pub use record::part::Limits;
 pub use report::FileFates;
 pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};
-pub use told::Told;
+pub use told::RunAccount;
 
 /// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
 /// as ever.
@@ -327,7 +327,7 @@ fn help(
 ) -> Option<Infallible> {
     thread::make_room(&*link);
     let args = &args.of_this_rank();
-    let known = Known::of(args, &mut account, link);
+    let known = Lookup::of(args, &mut account, link);
     account.rank = known.identity.rank;
     let mut plan = known.plan(args, &mut account, link);
     // A plan that is in memory: the program runs as without foreread, and nobody observes it.

@@ -4,7 +4,7 @@
 //! the sum, and removes the file. Where a rank leaves no part (it was killed with its foreread), nobody
 //! prints. Ranks know each other by the process that has started them on this host.
 //!
-//! Data flow: account → [`Part`] → the shared file → the last one's line.
+//! Data flow: account → [`RankRun`] → the shared file → the last one's line.
 //!
 //! Invariant: nobody waits for another rank.
 
@@ -39,7 +39,7 @@ const LOCAL: [&str; 3] = [
 
 /// What came of one rank's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct RankRun {
     pub(super) rank: u32,
     pub(super) program: String,
     pub(super) wall_ns: u64,
@@ -52,7 +52,7 @@ pub(super) struct Part {
 
 /// The text to print for a rank, whose launcher has started the process `front`: the last rank on this host gets the line for all of
 /// them, the others nothing.
-pub(super) fn line(folder: Option<&Path>, front: u32, rank: Rank, part: Part) -> String {
+pub(super) fn line(folder: Option<&Path>, front: u32, rank: Rank, part: RankRun) -> String {
     let shared = folder
         .zip(local_ranks(|name| env::var(name).ok(), rank))
         .and_then(|(folder, local)| gather(folder, &launcher(front).ok()?, local, &part).ok());
@@ -98,8 +98,8 @@ fn gather(
     folder: &Path,
     launcher: &str,
     local: usize,
-    part: &Part,
-) -> io::Result<Option<Vec<Part>>> {
+    part: &RankRun,
+) -> io::Result<Option<Vec<RankRun>>> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(why),
         _ => tidy(folder),
@@ -112,7 +112,7 @@ fn gather(
     file.write_all(line.as_bytes())?;
     let mut text = String::new();
     File::open(&path)?.take(LIMIT).read_to_string(&mut text)?;
-    let parts: Vec<Part> = text
+    let parts: Vec<RankRun> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
@@ -146,7 +146,7 @@ fn tidy(folder: &Path) {
 }
 
 /// The sum of the parts, in one line.
-fn in_words(parts: &[Part], of: u32) -> String {
+fn in_words(parts: &[RankRun], of: u32) -> String {
     let program = parts.first().map_or("", |part| part.program.as_str());
     let whose = match parts.len() {
         one if one == of as usize => counted(of.into(), "rank", "ranks"),
@@ -200,8 +200,8 @@ fn in_words(parts: &[Part], of: u32) -> String {
 mod tests {
     use super::*;
 
-    fn part(rank: u32, issued: u64, recorded: Option<u64>, reason: Option<&str>) -> Part {
-        Part {
+    fn part(rank: u32, issued: u64, recorded: Option<u64>, reason: Option<&str>) -> RankRun {
+        RankRun {
             rank,
             program: "app".into(),
             wall_ns: 1_000_000_000 + u64::from(rank),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use foreread_backend::{Change, Collective, PageCache, Part};
+use foreread_backend::{Change, Collective, PageCache, RankCache};
 use foreread_core::cold::Look;
 use foreread_core::{Account, Cache, Difference, Files, Session, SoFar};
 use foreread_engine::{Ledger, Names};
@@ -42,7 +42,7 @@ impl Files for Recorded {
 /// The files of a rank's record, and its part of the collective cache.
 struct OfRank {
     recorded: Arc<Recorded>,
-    part: Part,
+    part: RankCache,
 }
 
 impl Files for OfRank {
@@ -154,7 +154,7 @@ impl Plan {
         let files: Arc<dyn Files> = match &collective {
             None => Arc::clone(&recorded) as _,
             Some(collective) => Arc::new(OfRank {
-                part: Part::new(PageCache::of(Arc::clone(&recorded) as _), collective),
+                part: RankCache::new(PageCache::of(Arc::clone(&recorded) as _), collective),
                 recorded: Arc::clone(&recorded),
             }),
         };

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::CacheAccount;
 use super::files::Recorded;
 use super::helper::Finished;
-use super::ranks::{self, Part};
+use super::ranks::{self, RankRun};
 use super::record::Recorder;
 use super::record::part::LeftOut;
 use super::report::{FileFates, Phase, REPLAY, Report, Strand};
@@ -442,7 +442,7 @@ impl Account {
         &self,
         args: &RunArgs,
         place: impl Fn(&Path) -> PathBuf,
-        together: impl FnOnce(Rank, Part) -> String,
+        together: impl FnOnce(Rank, RankRun) -> String,
     ) -> String {
         let path = args.json.as_ref();
         let failed = path.and_then(|path| {
@@ -472,8 +472,8 @@ impl Account {
     }
 
     /// What this run adds to the account of all ranks.
-    fn part(&self, Rank { rank, .. }: Rank) -> Part {
-        Part {
+    fn part(&self, Rank { rank, .. }: Rank) -> RankRun {
+        RankRun {
             rank,
             program: self.program.clone(),
             wall_ns: self.wall_ns,

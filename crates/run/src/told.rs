@@ -1,6 +1,6 @@
 //! The account of a run as it is stored, for `foreread report` and `foreread explain`.
 //!
-//! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`Told`], as JSON → the store; later, in another process, back.
+//! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`RunAccount`], as JSON → the store; later, in another process, back.
 
 use anyhow::Result;
 use foreread_engine::{Ledger, Names};
@@ -14,7 +14,7 @@ use crate::timeline::Went;
 
 /// The account of a run. Times in ns, sizes in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct RunAccount {
     /// Command, folder, and when the run began.
     pub meta: Meta,
     /// The machine's name.
@@ -72,7 +72,7 @@ pub struct Told {
     pub fates: Vec<FileFates>,
 }
 
-impl Told {
+impl RunAccount {
     /// Keeps it beside the command's record.
     pub(crate) fn keep(&self, store: &Store) -> Result<()> {
         store.keep_run(&self.meta.identity, &serde_json::to_vec(self)?)

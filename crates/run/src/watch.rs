@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::files::Files;
 use super::touched::{Mapping, Sample, Touched};
-use places::{Found, Places, Target, Use};
+use places::{Places, Resolved, Target, Use};
 
 /// Open descriptions remembered at a time. Beyond that the table starts afresh, and reads of those still open are lost.
 const REMEMBERED: usize = 1 << 20;
@@ -213,7 +213,7 @@ impl Watch {
                     return;
                 }
                 let how = self.also_written(&file.path, how);
-                let Found { link, target } = self.places.find(file.path, &Use::Opened, sink);
+                let Resolved { link, target } = self.places.find(file.path, &Use::Opened, sink);
                 if let Some(link) = link {
                     self.used(link, Kind::Stat, at, sink);
                 }
@@ -389,7 +389,7 @@ impl Watch {
 
     /// Passes on the use of a name: the link at the path, if any, and its target.
     fn name(&mut self, path: PathBuf, kind: Kind, used: Use, at: At, sink: &mut impl Sink) {
-        let Found { link, target } = self.places.find(path, &used, sink);
+        let Resolved { link, target } = self.places.find(path, &used, sink);
         if let Some(link) = link {
             self.used(link, Kind::Stat, at, sink);
             if used != Use::Followed {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
-use foreread_sources::files::{Kind, Pager, Partition, Symbol, Symbols};
+use foreread_sources::files::{Pager, Partition, Symbol, SymbolKind, Symbols};
 use rustix::fs::{Mode, OFlags};
 
 /// The beginning of a file, its last digits the version.
@@ -49,7 +49,7 @@ struct SavedPartition {
 #[derive(Debug, Default)]
 struct Head {
     saves: u32,
-    symbols: Vec<(Symbol, Kind, PathBuf)>,
+    symbols: Vec<(Symbol, SymbolKind, PathBuf)>,
     index: HashMap<Symbol, SavedPartition>,
 }
 
@@ -294,8 +294,8 @@ fn decode_head(bytes: &[u8], size: u64) -> Result<Head> {
     for _ in 0..symbols {
         let symbol = Symbol(bytes.u32()?);
         let kind = match bytes.take(1)?[0] {
-            0 => Kind::File,
-            1 => Kind::Start,
+            0 => SymbolKind::File,
+            1 => SymbolKind::Start,
             other => bail!("{other} is no kind of symbol"),
         };
         let len = bytes.u16()?;
@@ -369,7 +369,7 @@ mod tests {
             model.end_all();
             for number in files.clone() {
                 let name = format!("/f/{number}");
-                let symbol = symbols.meet(Kind::File, Path::new(&name), None);
+                let symbol = symbols.meet(SymbolKind::File, Path::new(&name), None);
                 model.see(WHOSE, symbol, true);
             }
         }
@@ -381,7 +381,7 @@ mod tests {
         let name = format!("/f/{first}");
         model.see(
             WHOSE,
-            symbols.meet(Kind::File, Path::new(&name), None),
+            symbols.meet(SymbolKind::File, Path::new(&name), None),
             false,
         );
         let mut out = Vec::new();

@@ -113,12 +113,12 @@ pub struct Event<'a> {
     /// Whether this is no event, but stands for events that did not fit.
     pub overflow: bool,
     /// Where the file is, unless that was lost.
-    pub place: Option<Place<'a>>,
+    pub place: Option<EventFile<'a>>,
 }
 
 /// Where a file is.
 #[derive(Debug)]
-pub enum Place<'a> {
+pub enum EventFile<'a> {
     /// In a directory.
     Entry {
         /// The file system's number, as `statfs` says.
@@ -153,7 +153,7 @@ impl<'a> Iterator for Events<'a> {
         let raw = take(&mut self.rest)?;
         let place = if raw.fd >= 0 {
             // SAFETY: the kernel made this descriptor for this event, which is looked at once.
-            Some(Place::File(unsafe { OwnedFd::from_raw_fd(raw.fd) }))
+            Some(EventFile::File(unsafe { OwnedFd::from_raw_fd(raw.fd) }))
         } else {
             entry(raw.parts)
         };
@@ -201,7 +201,7 @@ impl Drop for Events<'_> {
 }
 
 /// The directory and name among the parts of an event.
-fn entry(mut parts: &[u8]) -> Option<Place<'_>> {
+fn entry(mut parts: &[u8]) -> Option<EventFile<'_>> {
     loop {
         let head = parts.first_chunk::<4>()?;
         let len = usize::from(u16::from_ne_bytes([head[2], head[3]]));
@@ -216,7 +216,7 @@ fn entry(mut parts: &[u8]) -> Option<Place<'_>> {
         let kind = i32::from_ne_bytes(*head[16..].first_chunk()?);
         let (bytes, name) = part[PART..].split_at_checked(size)?;
         let name = CStr::from_bytes_until_nul(name).ok()?;
-        return Some(Place::Entry {
+        return Some(EventFile::Entry {
             system,
             directory: Handle { kind, bytes },
             name: OsStr::from_bytes(name.to_bytes()),
@@ -352,8 +352,8 @@ mod tests {
         let names: Vec<_> = events
             .iter()
             .filter_map(|event| match event.place.as_ref()? {
-                Place::Entry { name, .. } => name.to_str(),
-                Place::File(_) => None,
+                EventFile::Entry { name, .. } => name.to_str(),
+                EventFile::File(_) => None,
             })
             .collect();
         assert_eq!(names, ["file", "program"]);
@@ -411,7 +411,7 @@ mod tests {
                 }
                 for event in events.filter(|event| event.pid == std::process::id()) {
                     let found = match event.place {
-                        Some(Place::Entry {
+                        Some(EventFile::Entry {
                             system,
                             directory,
                             name,
@@ -422,7 +422,7 @@ mod tests {
                                 std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
                             folder.unwrap().join(name)
                         }
-                        Some(Place::File(file)) => {
+                        Some(EventFile::File(file)) => {
                             std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
                                 .unwrap()
                         }

@@ -20,7 +20,7 @@ static ENOUGH_FILES: u64 = 4096;
 
 /// Whether something is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Availability {
     /// It works; with a word on how, or empty.
     Available(String),
     /// It does not.
@@ -40,7 +40,7 @@ pub struct Feature {
     /// What it is for.
     pub purpose: &'static str,
     /// Whether it is there.
-    pub state: State,
+    pub state: Availability,
 }
 
 /// All that was probed, in the order reports show it.
@@ -109,7 +109,7 @@ impl Features {
     }
 
     /// The state of the feature called `name`.
-    pub fn get(&self, name: &str) -> Option<&State> {
+    pub fn get(&self, name: &str) -> Option<&Availability> {
         self.0
             .iter()
             .find(|feature| feature.name == name)
@@ -124,8 +124,8 @@ fn feature(
     cost: &'static str,
 ) -> Feature {
     let state = match tried {
-        Ok(how) => State::Available(how),
-        Err(error) => State::Missing {
+        Ok(how) => Availability::Available(how),
+        Err(error) => Availability::Missing {
             why: error.to_string(),
             cost,
         },

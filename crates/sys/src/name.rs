@@ -22,14 +22,14 @@ const ENTRIES: usize = 32 << 10;
 
 /// What there is at a path.
 #[derive(Debug)]
-pub struct Place {
+pub struct NameLookup {
     fd: OwnedFd,
     /// Whether this thread had to wait for it. The inode of a name that nobody has used may lie in a block that is in memory:
     /// nobody waits for that.
     pub was_waited_for: bool,
 }
 
-impl Place {
+impl NameLookup {
     /// Looks a path up.
     ///
     /// # Errors
@@ -85,18 +85,18 @@ mod tests {
     fn what_is_not_a_directory_is_looked_up_and_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let why = Place::find(&root.join("none")).unwrap_err();
+        let why = NameLookup::find(&root.join("none")).unwrap_err();
         assert_eq!(why.kind(), io::ErrorKind::NotFound);
         // Whoever opens it waits for a writer.
         let fifo = root.join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let place = Place::find(&fifo).unwrap();
+        let place = NameLookup::find(&fifo).unwrap();
         assert_eq!(
             place.list(10).unwrap_err().raw_os_error(),
             Some(libc::ENOTDIR)
         );
-        assert!(!Place::find(&fifo).unwrap().was_waited_for);
-        assert!(Place::find(&root).unwrap().list(1).is_ok());
+        assert!(!NameLookup::find(&fifo).unwrap().was_waited_for);
+        assert!(NameLookup::find(&root).unwrap().list(1).is_ok());
     }
 
     #[test]
@@ -106,11 +106,11 @@ mod tests {
         std::fs::create_dir(root.join("real")).unwrap();
         std::fs::write(root.join("real/file"), b"x").unwrap();
         symlink(root.join("real"), root.join("link")).unwrap();
-        let through = Place::find(&root.join("link/file")).unwrap_err();
+        let through = NameLookup::find(&root.join("link/file")).unwrap_err();
         assert_eq!(through.raw_os_error(), Some(libc::ELOOP));
-        assert!(Place::find(&root.join("real/file")).is_ok());
+        assert!(NameLookup::find(&root.join("real/file")).is_ok());
         // A link itself can be looked up, and is no directory to be listed.
-        let link = Place::find(&root.join("link")).unwrap();
+        let link = NameLookup::find(&root.join("link")).unwrap();
         assert!(link.list(10).is_err());
     }
 }

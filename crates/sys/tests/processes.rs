@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use foreread_sys::features::{Features, State};
+use foreread_sys::features::{Features, Availability};
 use foreread_sys::page_size;
 use foreread_sys::pagemap::PageMap;
 use foreread_sys::process::{Child, End, IoCounters};
@@ -195,7 +195,7 @@ fn probing_leaves_no_descriptor_open_and_every_lack_says_why() {
     let before = count();
     for _ in 0..50 {
         for feature in Features::probe().0 {
-            if let State::Missing { why, cost } = feature.state {
+            if let Availability::Missing { why, cost } = feature.state {
                 assert!(!why.is_empty() && !cost.is_empty(), "{}", feature.name);
             }
         }

@@ -20,7 +20,7 @@ use foreread_words::units;
 
 use crate::calibrate::probe::LEAST;
 use crate::run::{Record, Run};
-use crate::sim::models::{Asked, Sequences, parameter};
+use crate::sim::models::{ModelChoice, Sequences, parameter};
 
 /// The version, and the commit where the sources were git's.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("FOREREAD_COMMIT"));
@@ -176,13 +176,13 @@ pub(crate) struct Report {
     pub(crate) output: Option<PathBuf>,
     /// Draw one part as SVG
     #[arg(long, value_name = "PART", conflicts_with_all = ["png", "csv", "json"])]
-    pub(crate) svg: Option<Part>,
+    pub(crate) svg: Option<Section>,
     /// Draw one part as PNG
     #[arg(long, value_name = "PART", conflicts_with_all = ["csv", "json"])]
-    pub(crate) png: Option<Part>,
+    pub(crate) png: Option<Section>,
     /// Print the numbers of one part as CSV
     #[arg(long, value_name = "PART", conflicts_with = "json")]
-    pub(crate) csv: Option<Part>,
+    pub(crate) csv: Option<Section>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -193,7 +193,7 @@ pub(crate) struct Report {
 
 /// A part of a report
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum Section {
     /// What became of what was fetched
     Ledger,
     /// Reads that waited, and what was read or fetched, over time
@@ -248,7 +248,7 @@ pub(crate) struct Sim {
     /// Models: last, trie:ORDER, pcm:SIZE/ORDER, epcm:SIZE/ORDER+JUMP, or ahead:SIZE/ORDER+JUMP (the daemon's EPCM);
     /// missing parameters come from --nodes and --order
     #[arg(long = "model", value_name = "LIST", value_delimiter = ',')]
-    pub(crate) models: Vec<Asked>,
+    pub(crate) models: Vec<ModelChoice>,
     /// Nodes per partition [default: 64]
     #[arg(long = "nodes", alias = "size", value_name = "LIST", value_delimiter = ',', value_parser = parameter)]
     pub(crate) sizes: Vec<usize>,

@@ -1,6 +1,6 @@
 //! The record, and the account of the last run, that a command line names.
 //!
-//! Data flow: the start of an id, a program's name, a path, a command, or nothing → the record's [`Reader`] and the run's [`Told`].
+//! Data flow: the start of an id, a program's name, a path, a command, or nothing → the record's [`Reader`] and the run's [`RunAccount`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use foreread_plan::format::Reader;
 use foreread_plan::{Identity, Rank};
-use foreread_run::Told;
+use foreread_run::RunAccount;
 use foreread_store::{Store, StoredRecord, StoredRun, Underway, identity_of, underway_at};
 use foreread_words::units::ago;
 use foreread_words::{counted, plain};
@@ -23,11 +23,11 @@ pub(crate) struct Chosen {
     /// The command's record, if it has one.
     pub(crate) record: Option<Reader>,
     /// The account of its last run, if there is one.
-    pub(crate) told: Option<Told>,
+    pub(crate) told: Option<RunAccount>,
     /// What else is to be known, in sentences.
     pub(crate) remarks: Vec<String>,
     /// Of a rank, the accounts of the last runs of all ranks of its program, the first [`RANKS`], by rank.
-    pub(crate) ranks: BTreeMap<u32, Told>,
+    pub(crate) ranks: BTreeMap<u32, RunAccount>,
 }
 
 /// Ranks whose accounts are read, at most.
@@ -136,7 +136,7 @@ impl Chosen {
 }
 
 /// The accounts of all ranks of a rank's program.
-fn ranks(store: &Store, identity: &Identity) -> BTreeMap<u32, Told> {
+fn ranks(store: &Store, identity: &Identity) -> BTreeMap<u32, RunAccount> {
     let of = identity.rank.map_or(0, |rank| rank.of);
     let ranks = (0..of.min(RANKS)).filter_map(|rank| {
         let identity = Identity {
@@ -151,7 +151,7 @@ fn ranks(store: &Store, identity: &Identity) -> BTreeMap<u32, Told> {
     ranks.collect()
 }
 
-fn told(run: &StoredRun) -> Result<Told> {
+fn told(run: &StoredRun) -> Result<RunAccount> {
     serde_json::from_slice(&run.json).with_context(|| run.path.display().to_string())
 }
 

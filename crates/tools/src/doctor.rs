@@ -15,7 +15,7 @@ use foreread_ring::{Clock, Ring};
 use foreread_run::{find_preload, in_words};
 use foreread_store::Store;
 use foreread_sys::device::Device;
-use foreread_sys::features::{Feature, Features, State};
+use foreread_sys::features::{Availability, Feature, Features};
 use foreread_sys::memory;
 use foreread_sys::mounts::Mount;
 use foreread_words::units::{WIDTH, bytes, duration, wrapped};
@@ -198,16 +198,16 @@ fn check_switches() -> Check {
 fn check_feature(feature: Feature) -> Check {
     let needed = feature.name == "memfd";
     match feature.state {
-        State::Available(how) if how.is_empty() => {
+        Availability::Available(how) if how.is_empty() => {
             check(feature.name, Ok(feature.purpose.to_owned()), "", needed)
         }
-        State::Available(how) => check(
+        Availability::Available(how) => check(
             feature.name,
             Ok(format!("{how}: {}", feature.purpose)),
             "",
             needed,
         ),
-        State::Missing { why, cost } => check(feature.name, Err(plain(&why)), cost, needed),
+        Availability::Missing { why, cost } => check(feature.name, Err(plain(&why)), cost, needed),
     }
 }
 

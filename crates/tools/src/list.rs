@@ -39,7 +39,7 @@ struct Listed<'a> {
 }
 
 /// A record, opened or not.
-struct Known {
+struct ListedRecord {
     entry: StoredRecord,
     reader: Result<Reader>,
     /// What is wrong with it, of one that could be opened.
@@ -48,7 +48,7 @@ struct Known {
     files: usize,
 }
 
-impl Known {
+impl ListedRecord {
     /// Opens a record and looks all of it through for damage, which takes a millisecond for three megabytes.
     fn open(entry: StoredRecord) -> Self {
         let mut reader = entry.reader();
@@ -89,7 +89,11 @@ fn files_met(reader: &mut Reader) -> usize {
 /// Lists all records; one that cannot be used is listed with the reason.
 pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     let store = Store::open()?;
-    let records: Vec<Known> = store.entries()?.into_iter().map(Known::open).collect();
+    let records: Vec<ListedRecord> = store
+        .entries()?
+        .into_iter()
+        .map(ListedRecord::open)
+        .collect();
     let mut out = output();
     if args.json {
         let listed: Vec<Listed<'_>> = records.iter().map(listed).collect();
@@ -142,8 +146,8 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(records: &[Known]) -> Self {
-        let ranks = records.iter().filter_map(Known::rank);
+    fn of(records: &[ListedRecord]) -> Self {
+        let ranks = records.iter().filter_map(ListedRecord::rank);
         Self {
             rank: ranks.map(|rank| rank.len().max("RANK".len())).max(),
         }
@@ -157,7 +161,7 @@ impl Columns {
 }
 
 /// A record's line, cut to a width if there is one.
-fn line(known: &Known, columns: &Columns, width: Option<usize>, now: SystemTime) -> String {
+fn line(known: &ListedRecord, columns: &Columns, width: Option<usize>, now: SystemTime) -> String {
     let (files, read, command) = match &known.reader {
         Ok(reader) => (
             known.files.to_string(),
@@ -204,8 +208,8 @@ fn brief(error: &anyhow::Error) -> String {
     }
 }
 
-fn listed(known: &Known) -> Listed<'_> {
-    let Known {
+fn listed(known: &ListedRecord) -> Listed<'_> {
+    let ListedRecord {
         entry,
         reader,
         damage,

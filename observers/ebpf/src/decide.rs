@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::facts::Facts;
+use crate::facts::HostFacts;
 
 /// Bits of capabilities.
 const SYS_ADMIN: u64 = 1 << 21;
@@ -42,7 +42,7 @@ impl fmt::Display for Refused {
 ///
 /// # Errors
 /// Why it is known to be in vain.
-pub fn allowed(facts: &Facts) -> Result<(), Refused> {
+pub fn allowed(facts: &HostFacts) -> Result<(), Refused> {
     let has = |bits| facts.capabilities & bits == bits;
     let refused = [
         (!facts.is_built, Refused::NotBuilt),
@@ -99,8 +99,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> HostFacts {
+        HostFacts {
             is_built: true,
             capabilities: BPF | PERFMON,
             has_btf: true,
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn each_obstacle_is_named() {
         assert_eq!(allowed(&facts()), Ok(()));
-        let changed = |change: fn(&mut Facts)| {
+        let changed = |change: fn(&mut HostFacts)| {
             let mut facts = facts();
             change(&mut facts);
             allowed(&facts)

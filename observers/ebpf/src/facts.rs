@@ -16,7 +16,7 @@ const FIRST_PIDS: &str = "pid:[4026531836]";
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct HostFacts {
     /// Whether the kernel's side was built: its library is where it belongs.
     pub is_built: bool,
     /// The process's effective capabilities, one bit each.
@@ -29,7 +29,7 @@ pub struct Facts {
     pub in_first_pids: bool,
 }
 
-impl Facts {
+impl HostFacts {
     /// Look.
     pub fn of_host() -> Self {
         let status = procfs::own_status().unwrap_or_default();

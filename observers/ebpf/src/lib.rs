@@ -40,7 +40,7 @@ pub const RING: u32 = 8 << 20;
 /// # Errors
 /// In one sentence, why this host does not allow it.
 pub fn observe(parent: u32, ring: u32, origin: u64) -> Result<Observation, String> {
-    decide::allowed(&facts::Facts::of_host()).map_err(|refused| refused.to_string())?;
+    decide::allowed(&facts::HostFacts::of_host()).map_err(|refused| refused.to_string())?;
     Observation::begin(parent, ring, origin)
 }
 

@@ -13,13 +13,13 @@ mod load;
 pub use load::System;
 
 use crate::decide;
-use crate::facts::Facts;
+use crate::facts::HostFacts;
 
 /// Begin to observe the machine.
 ///
 /// # Errors
 /// In one sentence, why this host does not allow it.
 pub fn observe() -> Result<System, String> {
-    decide::allowed(&Facts::of_host()).map_err(|refused| refused.to_string())?;
+    decide::allowed(&HostFacts::of_host()).map_err(|refused| refused.to_string())?;
     System::begin()
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use foreread_observe::look::{Found, look};
 use foreread_observe::mounts::{self, Kinds};
 use foreread_observe::{Budget, Event, Observer, Progress, now};
-use foreread_sys::fanotify::{self as kernel, Group, Place, has_handles, system_of};
+use foreread_sys::fanotify::{self as kernel, EventFile, Group, has_handles, system_of};
 use foreread_sys::mounts::{Mount, TABLE};
 use foreread_sys::way::{self, Links};
 use rustix::event::epoll;
@@ -211,9 +211,9 @@ impl Eyes {
         }
     }
 
-    fn find(&mut self, place: Option<Place<'_>>) -> Found {
+    fn find(&mut self, place: Option<EventFile<'_>>) -> Found {
         match place {
-            Some(Place::Entry {
+            Some(EventFile::Entry {
                 system,
                 directory,
                 name,
@@ -233,7 +233,7 @@ impl Eyes {
                 }
                 Found::Nothing
             }
-            Some(Place::File(file)) => {
+            Some(EventFile::File(file)) => {
                 let link = format!("/proc/self/fd/{}", file.as_raw_fd());
                 match std::fs::read_link(link) {
                     Ok(path) => look(file.as_fd(), &path),

@@ -60,7 +60,7 @@ pub struct Places {
     pub slots: u64,
     /// Numbers of slots that were filled.
     pub log: u64,
-    /// [`Place`]s.
+    /// [`Hint`]s.
     pub directory: u64,
     /// The pages themselves.
     pub pages: u64,
@@ -76,7 +76,7 @@ impl Places {
         let slots_at = sets + up(size_of::<Set>() as u64 * crate::layout::sets(slots) as u64);
         let log = slots_at + up(size_of::<crate::slot::Slot>() as u64 * count);
         let directory = log + up(size_of::<AtomicU32>() as u64 * count);
-        let pages = directory + up(size_of::<Place>() as u64 * PLACES * count);
+        let pages = directory + up(size_of::<Hint>() as u64 * PLACES * count);
         Self {
             sets,
             slots: slots_at,
@@ -185,7 +185,7 @@ pub struct Set {
 
 /// A hint where a page may be.
 #[repr(C)]
-pub struct Place {
+pub struct Hint {
     /// The page's tag.
     pub tag: AtomicU64,
     /// The rank that has it, in the high half, and the slot.

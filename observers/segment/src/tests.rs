@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::key::{sets_of, tag};
-use crate::layout::{Counters, File, Header, Peer, Place, Places, Set, version};
+use crate::layout::{Counters, File, Header, Hint, Peer, Places, Set, version};
 use crate::slot::Slot;
 use crate::{Claim, ENV, Key, Mode, PAGE, PARTS, Segment};
 
@@ -44,7 +44,7 @@ fn facts() -> Vec<String> {
             $($(facts.push(format!("at {}.{} {}", $name, stringify!($field), offset_of!($type, $field)));)*)*
         };
     }
-    sizes!("header" Header, "counts" Counters, "peer" Peer, "file" File, "set" Set, "slot" Slot, "place" Place);
+    sizes!("header" Header, "counts" Counters, "peer" Peer, "file" File, "set" Set, "slot" Slot, "place" Hint);
     places!(
         "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, counts,
             peers, files;
@@ -53,7 +53,7 @@ fn facts() -> Vec<String> {
         "peer" Peer: token, pid, fd;
         "file" File: dev, ino, direct, version;
         "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters, wanted;
-        "place" Place: tag, place;
+        "place" Hint: tag, place;
     );
     for slots in [1, 7, 8, 9, 512, 12345] {
         let Places {

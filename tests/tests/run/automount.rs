@@ -42,7 +42,7 @@ fn within_patience<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static)
 /// All the ways in which foreread looks at a path; whether each finds something.
 fn looks(path: &Path) -> [bool; 6] {
     [
-        name::Place::find(path).is_ok_and(|place| place.list(1).is_ok()),
+        name::NameLookup::find(path).is_ok_and(|place| place.list(1).is_ok()),
         file::open_regular(path).is_ok(),
         file::open_exactly(path, 1, 1).is_ok(),
         way::find(path, Links::Followed).is_ok() && way::find(path, Links::Refused).is_ok(),

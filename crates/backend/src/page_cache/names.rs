@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
 use foreread_plan::{FileId, Kind};
-use foreread_sys::name::Place;
+use foreread_sys::name::NameLookup;
 use foreread_sys::processor::Aside;
 
 use super::context::Context;
@@ -211,7 +211,7 @@ impl Looker {
         if self.devices.under(&path).is_none() {
             return Outcome::Failed;
         }
-        let Ok(place) = Place::find(&path) else {
+        let Ok(place) = NameLookup::find(&path) else {
             return Outcome::Failed;
         };
         let mut was_waited_for = place.was_waited_for;

@@ -31,7 +31,7 @@ pub use collective::Collective;
 use collective::lock;
 use filled::Filled;
 use fillers::{CacheTrial, Fillers};
-pub use part::Part;
+pub use part::RankCache;
 
 /// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
 /// full: of 512, 413 went in before the first had to wait.

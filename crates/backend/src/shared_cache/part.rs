@@ -1,8 +1,8 @@
 //! A rank's part of the collective cache for who has a whole plan: pages are handed over as they are wanted, and wait here for room.
 //!
-//! Invariant: nobody who hands pages over waits for a file system; only [`Part::takes`] may.
+//! Invariant: nobody who hands pages over waits for a file system; only [`RankCache::takes`] may.
 //!
-//! Data flow: pages → [`Part::bring`] → the fillers → the segment; at the end [`Part::brought`].
+//! Data flow: pages → [`RankCache::bring`] → the fillers → the segment; at the end [`RankCache::brought`].
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -18,9 +18,9 @@ use crate::{Backend, Event, PageCache};
 const WAITING: usize = 1 << 14;
 
 /// A rank's part.
-pub struct Part(Mutex<SharedCache>);
+pub struct RankCache(Mutex<SharedCache>);
 
-impl Part {
+impl RankCache {
     /// The part for files that `page_cache` knows.
     pub fn new(page_cache: PageCache, collective: &Collective) -> Self {
         Self(Mutex::new(SharedCache::new(page_cache, collective)))

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foreread_machine::{Event, FileSpec, Machine, Op, PAGE, Process, Program, Tap};
-use foreread_plan::format::{Part, Sample};
+use foreread_plan::format::{PartSample, Sample};
 use foreread_plan::{
     Access, Advice, Expected, Extent, FileId, FileMeta, Kind, Name, Odds, Pattern, Summary,
     ThreadId,
@@ -173,7 +173,7 @@ fn at_random(accesses: &[Access]) -> Vec<FileId> {
 }
 
 fn sample(accesses: &[Access]) -> Sample {
-    let mut part = Part::default();
+    let mut part = PartSample::default();
     for access in accesses
         .iter()
         .step_by(accesses.len().div_ceil(PLACES).max(1))

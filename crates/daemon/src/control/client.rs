@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foreread_sys::user::User;
 
-use super::wire::{self, Answer, Asked, MOST_ANSWER, PROTOCOL, SAVING, Said};
+use super::wire::{self, Answer, MOST_ANSWER, PROTOCOL, SAVING, Said, Subject};
 
 /// How long an answer is waited for: the loop may be saving its models to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ pub enum AskError {
 ///
 /// # Errors
 /// If there is none; if it has no answer or refuses one.
-pub fn ask(socket: &Path, asked: &Asked) -> Result<Answer, AskError> {
+pub fn ask(socket: &Path, asked: &Subject) -> Result<Answer, AskError> {
     let stream = UnixStream::connect(socket).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotRunning,
         _ => AskError::NoAnswer(why),
@@ -63,7 +63,7 @@ pub fn ask(socket: &Path, asked: &Asked) -> Result<Answer, AskError> {
     }
     // A daemon that refuses at once closes its end before it has read the question; its answer is there all the same.
     let written = wire::write(&stream, &asked.encode(), PATIENCE);
-    let patience = if *asked == Asked::Stop {
+    let patience = if *asked == Subject::Stop {
         SAVING
     } else {
         PATIENCE
@@ -108,7 +108,7 @@ mod tests {
             wire::read(&stream, wire::MOST_QUESTION, PATIENCE).expect("a question");
             wire::write(&stream, bytes, PATIENCE).expect("room");
         });
-        let answer = ask(&path, &Asked::Status);
+        let answer = ask(&path, &Subject::Status);
         daemon.join().expect("it ends");
         answer.expect_err("no answer").to_string()
     }
@@ -127,12 +127,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         assert!(matches!(
-            ask(&path, &Asked::Status),
+            ask(&path, &Subject::Status),
             Err(AskError::NotRunning)
         ));
         drop(UnixListener::bind(&path).expect("a socket"));
         assert!(matches!(
-            ask(&path, &Asked::Status),
+            ask(&path, &Subject::Status),
             Err(AskError::NotRunning)
         ));
     }

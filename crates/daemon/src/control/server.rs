@@ -14,7 +14,7 @@ use std::time::Duration;
 use foreread_sys::user::{User, may_know};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::wire::{self, Answer, Asked, MOST_QUESTION, PROTOCOL, SAVING, Said};
+use super::wire::{self, Answer, MOST_QUESTION, PROTOCOL, SAVING, Said, Subject};
 use crate::{Answer as Told, Ask, Desk, Predicted, Status};
 
 /// Clients that are served at once.
@@ -259,18 +259,18 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
         why: why.to_owned(),
     };
     let asked = match wire::read(stream, MOST_QUESTION, CLIENT) {
-        Ok(bytes) => Asked::decode(&bytes),
+        Ok(bytes) => Subject::decode(&bytes),
         Err(why) => Err(format!("no question: {why}")),
     };
     let all = may_do_all(user.uid);
     let ask = match asked {
         Err(why) => return refused(&why),
-        Ok(Asked::Status) => Ask::Status,
-        Ok(Asked::Environment) if !all => return refused("it observes none of your programs"),
-        Ok(Asked::Environment) => Ask::Environment,
-        Ok(Asked::Stop) if !all => return refused("only root may stop it"),
-        Ok(Asked::Stop) => Ask::Stop,
-        Ok(Asked::Predict { path }) => {
+        Ok(Subject::Status) => Ask::Status,
+        Ok(Subject::Environment) if !all => return refused("it observes none of your programs"),
+        Ok(Subject::Environment) => Ask::Environment,
+        Ok(Subject::Stop) if !all => return refused("only root may stop it"),
+        Ok(Subject::Stop) => Ask::Stop,
+        Ok(Subject::Predict { path }) => {
             // Of a file that is none of the user's business is said what is said of a file that nobody knows.
             if !all && !knows(user, &[&path]).is_some_and(|known| known[0]) {
                 return Said::Predicted { files: Vec::new() };
@@ -391,12 +391,12 @@ mod tests {
             Ask::Stop => Told::Stopping(None),
             _ => Told::Status(Box::new(status())),
         });
-        let answer = ask(&lab.path, &Asked::Status).expect("an answer");
+        let answer = ask(&lab.path, &Subject::Status).expect("an answer");
         let Said::Status { status: told } = answer.said else {
             panic!("{answer:?}");
         };
         assert_eq!((*told, answer.pid), (status(), std::process::id()));
-        let answer = ask(&lab.path, &Asked::Stop).expect("an answer");
+        let answer = ask(&lab.path, &Subject::Stop).expect("an answer");
         assert_eq!(answer.said, Said::Stopping { unsaved: None });
     }
 
@@ -450,7 +450,7 @@ mod tests {
         let began = Instant::now();
         let mut answered = 0;
         while began.elapsed() < CLIENT * 10 && answered < 3 {
-            match ask(&lab.path, &Asked::Status) {
+            match ask(&lab.path, &Subject::Status) {
                 Ok(_) => answered += 1,
                 // Those that ask all at once are turned away, and told so.
                 Err(AskError::Refused(why)) => assert!(why.contains("again"), "{why}"),
@@ -502,7 +502,7 @@ mod tests {
             Told::Stopping(Some("the disk is full".to_owned()))
         });
         let path = lab.path.clone();
-        let asked = std::thread::spawn(move || ask(&path, &Asked::Stop));
+        let asked = std::thread::spawn(move || ask(&path, &Subject::Stop));
         begun.recv().expect("it is asked");
         drop(lab);
         assert!(is_saved.load(Ordering::Relaxed), "nobody waited");

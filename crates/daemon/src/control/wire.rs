@@ -34,13 +34,13 @@ pub struct Question {
     pub protocol: u32,
     /// What is asked.
     #[serde(flatten)]
-    pub asked: Asked,
+    pub asked: Subject,
 }
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
-pub enum Asked {
+pub enum Subject {
     /// How it goes.
     Status,
     /// What follows a file.
@@ -123,7 +123,7 @@ impl From<Predicted> for Following {
     }
 }
 
-impl Asked {
+impl Subject {
     /// The question, in bytes.
     pub fn encode(&self) -> Vec<u8> {
         let question = Question {
@@ -152,7 +152,7 @@ impl Asked {
         }
         let question: Question =
             serde_json::from_slice(bytes).map_err(|why| format!("not a question: {why}"))?;
-        if let Asked::Predict { path } = &question.asked {
+        if let Subject::Predict { path } = &question.asked {
             let name = path.as_os_str().as_bytes();
             let sound = path.is_absolute() && name.len() < MOST_PATH && !name.contains(&0);
             if !sound {
@@ -274,26 +274,26 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_question_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Asked::decode(&bytes);
+            let _ = Subject::decode(&bytes);
             let _ = Answer::decode(&bytes);
         }
 
         #[test]
         fn any_path_is_asked_for_as_it_is(name in prop::collection::vec(1..=255_u8, 0..4000)) {
             let path = PathBuf::from(OsString::from_vec([b"/", &name[..]].concat()));
-            let asked = Asked::Predict { path };
+            let asked = Subject::Predict { path };
             let bytes = asked.encode();
             prop_assert!(bytes.len() <= MOST_QUESTION);
-            prop_assert_eq!(Asked::decode(&bytes), Ok(asked));
+            prop_assert_eq!(Subject::decode(&bytes), Ok(asked));
         }
 
         #[test]
         fn a_damaged_question_is_one_or_an_error(at in 0..60_usize, value: u8) {
-            let asked = Asked::Predict { path: PathBuf::from("/some/path") };
+            let asked = Subject::Predict { path: PathBuf::from("/some/path") };
             let mut bytes = asked.encode();
             let len = bytes.len();
             bytes[at % len] = value;
-            if let Ok(Asked::Predict { path }) = Asked::decode(&bytes) {
+            if let Ok(Subject::Predict { path }) = Subject::decode(&bytes) {
                 prop_assert!(path.is_absolute());
             }
         }
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn paths_that_are_no_text_are_kept() {
         let path = PathBuf::from(OsString::from_vec(b"/a\xff\n\"b".to_vec()));
-        let asked = Asked::Predict { path: path.clone() };
-        assert_eq!(Asked::decode(&asked.encode()), Ok(asked));
+        let asked = Subject::Predict { path: path.clone() };
+        assert_eq!(Subject::decode(&asked.encode()), Ok(asked));
         let answer = Answer {
             protocol: PROTOCOL,
             version: "1".to_owned(),
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn questions_of_other_versions_and_bad_paths_are_refused_with_a_reason() {
-        let refused = |text: &str| Asked::decode(text.as_bytes()).expect_err("refused");
+        let refused = |text: &str| Subject::decode(text.as_bytes()).expect_err("refused");
         assert!(refused(r#"{"protocol":7,"ask":"dance","to":[1]}"#).contains("version 7"));
         assert!(refused(r#"{"protocol":1,"ask":"dance"}"#).contains("not a question"));
         let many = "[".repeat(10_000);

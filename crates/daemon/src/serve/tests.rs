@@ -23,7 +23,7 @@ use crate::{Desk, desk};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Events = Arc<Mutex<VecDeque<Event>>>;
-type Asked = Arc<Mutex<BTreeMap<String, Vec<Range<u64>>>>>;
+type Requested = Arc<Mutex<BTreeMap<String, Vec<Range<u64>>>>>;
 
 struct Fake(Events);
 
@@ -79,7 +79,7 @@ fn a_process_that_is_about_to_wait_for_a_device_ends_the_rest() {
 struct Instantly {
     files: BTreeMap<FileId, FileMeta>,
     events: Vec<OfBackend>,
-    asked: Asked,
+    asked: Requested,
 }
 
 impl Backend for Instantly {
@@ -148,7 +148,7 @@ impl Backend for Instantly {
 /// A daemon that serves.
 struct Lab {
     events: Events,
-    asked: Asked,
+    asked: Requested,
     desk: Desk,
     thread: JoinHandle<Status>,
     told: u64,
@@ -165,7 +165,7 @@ impl Lab {
     }
 
     fn after(state: tempfile::TempDir, pressure: &'static str, boot: &'static str) -> Self {
-        let (events, asked) = (Events::default(), Asked::default());
+        let (events, asked) = (Events::default(), Requested::default());
         let (desk, counter) = desk().expect("a desk");
         let options = Options {
             state: state.path().join("state"),
@@ -376,8 +376,8 @@ fn what_predictions_came_to_is_believed_after_the_next_start() {
 }
 
 /// What fetches, and what it has asked for.
-fn fetcher() -> (Fetcher, Asked) {
-    let asked = Asked::default();
+fn fetcher() -> (Fetcher, Requested) {
+    let asked = Requested::default();
     let kept = Arc::clone(&asked);
     let make: MakeBackend = Box::new(move || {
         Box::new(Instantly {
@@ -392,7 +392,7 @@ fn fetcher() -> (Fetcher, Asked) {
 /// A program's predictions, at one moment: nothing is read later.
 struct Predictions {
     fetcher: Fetcher,
-    asked: Asked,
+    asked: Requested,
     accounts: Accounts,
     now: u64,
 }
@@ -410,7 +410,7 @@ impl Predictions {
 
     /// The file of this number is predicted, of so many pages.
     fn want(&mut self, number: u32, pages: u32) {
-        let facts = crate::files::Facts {
+        let facts = crate::files::FileFacts {
             device: 1,
             size: u64::from(pages) * foreread_plan::PAGE,
             ..Default::default()
@@ -430,7 +430,7 @@ impl Predictions {
     fn await_pages(&mut self, number: u32, pages: u64) {
         let begun = Instant::now();
         let name = format!("/{number}");
-        let count = |asked: &Asked| -> u64 {
+        let count = |asked: &Requested| -> u64 {
             let asked = asked.lock().expect("what was asked");
             let all = asked.get(&name).into_iter().flatten();
             all.map(|pages| pages.end - pages.start).sum()
@@ -474,7 +474,7 @@ fn a_session_that_has_met_many_files_gives_way_to_another() {
     let (mut fetcher, _) = fetcher();
     let mut accounts = Accounts::default();
     let key = (Arc::from("walk"), 1000);
-    let facts = crate::files::Facts {
+    let facts = crate::files::FileFacts {
         device: 1,
         size: 4096,
         ..Default::default()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::proofs::Proof;
-use foreread_sources::files::{Context as Whose, Kind};
+use foreread_sources::files::{Context as Whose, SymbolKind};
 
 fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
     let mut model = loaded.state.model(Model::Epcm);
@@ -10,7 +10,9 @@ fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
         model.end_all();
         for number in 0..20 {
             let path = format!("/f/{number}");
-            let symbol = loaded.symbols.meet(Kind::File, Path::new(&path), None);
+            let symbol = loaded
+                .symbols
+                .meet(SymbolKind::File, Path::new(&path), None);
             let node = foreread_observe::Node {
                 device: 1,
                 inode: number + 1,
@@ -30,7 +32,7 @@ fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
 fn learnt() -> (tempfile::TempDir, PathBuf, Loaded) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("state");
-    let mut loaded = State::load(&path).expect("a new folder");
+    let mut loaded = StateFolder::load(&path).expect("a new folder");
     some(&mut loaded);
     (folder, path, loaded)
 }
@@ -46,7 +48,7 @@ fn save(loaded: &Loaded) {
 fn what_was_saved_is_there_after_the_next_start() {
     let (_folder, path, loaded) = learnt();
     save(&loaded);
-    let again = State::load(&path).expect("the same folder");
+    let again = StateFolder::load(&path).expect("the same folder");
     assert_eq!(again.problems, Vec::<String>::new());
     assert_eq!((again.symbols.len(), again.files.len()), (20, 20));
     let (_, facts) = again.files.iter().next().expect("a file");
@@ -56,7 +58,7 @@ fn what_was_saved_is_there_after_the_next_start() {
     );
     let symbol = again
         .symbols
-        .find(Kind::File, Path::new("/f/0"))
+        .find(SymbolKind::File, Path::new("/f/0"))
         .expect("known");
     let mut model = again.state.model(Model::Epcm);
     let mut list = Vec::new();
@@ -72,14 +74,14 @@ fn what_is_damaged_is_said_moved_aside_and_begun_anew() {
             let (_folder, path, loaded) = learnt();
             save(&loaded);
             std::fs::write(path.join(damaged), damage).expect("damaged");
-            let again = State::load(&path).expect("begun anew");
+            let again = StateFolder::load(&path).expect("begun anew");
             assert_eq!(again.problems.len(), 1, "{:?}", again.problems);
             assert!(again.problems[0].contains(damaged), "{:?}", again.problems);
             assert!(again.symbols.is_empty() && again.files.len() == 0);
             for name in names {
                 assert!(path.join(format!("{name}.damaged")).exists());
             }
-            let third = State::load(&path).expect("nothing is there");
+            let third = StateFolder::load(&path).expect("nothing is there");
             assert!(third.problems.is_empty());
         }
     }
@@ -89,19 +91,19 @@ fn what_is_damaged_is_said_moved_aside_and_begun_anew() {
 fn trails_are_there_after_the_next_start_and_damaged_ones_leave_the_models_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("state");
-    let mut loaded = State::load(&path).expect("a new folder");
+    let mut loaded = StateFolder::load(&path).expect("a new folder");
     let mut model = some(&mut loaded);
     let numbers = |loaded: &Loaded| loaded.state.trails.each_ref().map(|one| one.encode().len());
     let before = numbers(&loaded);
     assert!(before.iter().all(|one| *one > 0), "{before:?}");
     model.end_all();
     save(&loaded);
-    let again = State::load(&path).expect("the same folder");
+    let again = StateFolder::load(&path).expect("the same folder");
     assert_eq!(numbers(&again), before);
     let mut damaged = std::fs::read(path.join(TRAILS)).expect("trails");
     damaged[20] ^= 1;
     std::fs::write(path.join(TRAILS), damaged).expect("damaged");
-    let third = State::load(&path).expect("the same folder");
+    let third = StateFolder::load(&path).expect("the same folder");
     assert_eq!((third.problems.len(), third.symbols.len()), (1, 20));
     assert!(third.problems[0].contains("trails"), "{:?}", third.problems);
     assert_eq!(numbers(&third), [0, 0]);
@@ -114,10 +116,10 @@ fn damaged_proofs_are_said_and_leave_the_models_alone() {
     let (right, wrong) = (1 << 20, 1 << 10);
     loaded.proofs.add(&key, Proof { right, wrong });
     save(&loaded);
-    let again = State::load(&path).expect("the same folder");
+    let again = StateFolder::load(&path).expect("the same folder");
     assert_eq!(again.proofs.of(&key).right, right / 2);
     std::fs::write(path.join(PROOFS), b"nonsense").expect("damaged");
-    let again = State::load(&path).expect("the same folder");
+    let again = StateFolder::load(&path).expect("the same folder");
     assert!(again.problems[0].contains(PROOFS), "{:?}", again.problems);
     assert_eq!(again.problems.len(), 1);
     assert_eq!(again.proofs.of(&key), Proof::default());
@@ -129,9 +131,12 @@ fn a_damaged_start_of_the_system_is_said_and_leaves_the_models_alone() {
     let (_folder, path, loaded) = learnt();
     save(&loaded);
     loaded.state.save_boot(b"first").expect("saved");
-    assert_eq!(State::load(&path).expect("the same folder").boot, b"first");
+    assert_eq!(
+        StateFolder::load(&path).expect("the same folder").boot,
+        b"first"
+    );
     std::fs::write(path.join(BOOT), b"nonsense").expect("damaged");
-    let again = State::load(&path).expect("the same folder");
+    let again = StateFolder::load(&path).expect("the same folder");
     assert!(again.problems[0].contains(BOOT), "{:?}", again.problems);
     assert_eq!((again.problems.len(), again.symbols.len()), (1, 20));
     assert!(again.boot.is_empty());
@@ -152,10 +157,10 @@ fn a_pipe_or_a_link_in_place_of_any_file_is_said_and_holds_up_nobody() {
                 rustix::fs::mkfifoat(rustix::fs::CWD, &place, rustix::fs::Mode::RUSR)
                     .expect("a pipe");
             }
-            let again = State::load(&path).expect("the same folder");
+            let again = StateFolder::load(&path).expect("the same folder");
             assert_eq!(again.problems.len(), 1, "{name}: {:?}", again.problems);
             assert!(again.problems[0].contains(name), "{:?}", again.problems);
-            let mut anew = State::load(&path).expect("begun anew");
+            let mut anew = StateFolder::load(&path).expect("begun anew");
             some(&mut anew);
             save(&anew);
             anew.state.save_boot(b"first").expect("saved");
@@ -168,7 +173,7 @@ fn a_missing_file_of_symbols_voids_the_others() {
     let (_folder, path, loaded) = learnt();
     save(&loaded);
     std::fs::remove_file(path.join(TREES)).expect("removed");
-    let again = State::load(&path).expect("begun anew");
+    let again = StateFolder::load(&path).expect("begun anew");
     assert!(again.problems[0].contains("gone"), "{:?}", again.problems);
     assert_eq!(again.state.partitions(), 0);
 }
@@ -179,5 +184,5 @@ fn a_folder_that_others_may_write_to_is_refused() {
     let path = folder.path().join("state");
     std::fs::create_dir(&path).expect("made");
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("open to all");
-    assert!(State::load(&path).is_err());
+    assert!(StateFolder::load(&path).is_err());
 }

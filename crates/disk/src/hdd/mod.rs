@@ -59,7 +59,7 @@ pub(crate) struct Hdd {
 }
 
 /// How the arm would serve a request.
-struct Plan {
+struct ArmMove {
     /// When the first byte wanted passes under the head, ns.
     begins: u64,
     /// When the last one has, ns.
@@ -136,7 +136,7 @@ impl Hdd {
     }
 
     /// The oldest if it has waited too long, else the soonest under the head.
-    fn choose(&self, now: u64) -> Option<(usize, Plan)> {
+    fn choose(&self, now: u64) -> Option<(usize, ArmMove)> {
         let oldest = self.queue.first()?;
         if now.saturating_sub(oldest.taken) > PATIENCE_NS {
             return Some((0, self.plan(now, oldest)));
@@ -148,7 +148,7 @@ impl Hdd {
             .min_by_key(|(index, plan)| (plan.begins, *index))
     }
 
-    fn plan(&self, now: u64, waiting: &Waiting) -> Plan {
+    fn plan(&self, now: u64, waiting: &Waiting) -> ArmMove {
         let Waiting {
             request, arrived, ..
         } = waiting;
@@ -156,13 +156,13 @@ impl Hdd {
         let from = self.cache.head(&self.geometry, now);
         let settle = if request.write { WRITE_SETTLE_NS } else { 0 };
         let begins = self.geometry.position(ready, from, request.offset, settle);
-        let moved = Plan {
+        let moved = ArmMove {
             begins,
             ends: begins + self.geometry.media_ns(request.offset, request.end()),
             streams: false,
         };
         match self.cache.stream_ns(&self.geometry, now, request) {
-            Some((begins, ends)) if !request.write && ends.max(ready) <= moved.ends => Plan {
+            Some((begins, ends)) if !request.write && ends.max(ready) <= moved.ends => ArmMove {
                 begins: begins.max(ready),
                 ends: ends.max(ready),
                 streams: true,

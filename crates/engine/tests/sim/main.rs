@@ -20,7 +20,7 @@ mod strands;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use foreread_backend::{Found, Sim, SimMachine};
+use foreread_backend::{ReadOutcome, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Report};
 use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
@@ -150,7 +150,7 @@ impl<'a> Player<'a> {
         let found = shared.read(access.file, access.extent.pages());
         self.fetched += shared.fetched_pages() - before;
         drop(shared);
-        if found == Found::Wait {
+        if found == ReadOutcome::Wait {
             return;
         }
         let end = now + HIT_NS;

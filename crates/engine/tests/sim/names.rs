@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use foreread_backend::{Backend, DeviceFacts, Event, Found, Question, Sim, SimMachine};
+use foreread_backend::{Backend, DeviceFacts, Event, Question, ReadOutcome, Sim, SimMachine};
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine, Report};
 use foreread_plan::{Access, Expected, Extent, FileId, Kind, Name, PAGE, Request, Seen, ThreadId};
@@ -181,7 +181,7 @@ fn go<B: Backend>(
             } else {
                 machine.read(access.file, access.extent.pages())
             };
-            if found == Found::Hit {
+            if found == ReadOutcome::Hit {
                 break;
             }
         }

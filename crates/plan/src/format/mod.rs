@@ -46,7 +46,7 @@ pub use outline::Outline;
 pub use place::{Partial, Place};
 pub use reader::Reader;
 pub use record_file::{Ended, RecordFile, redefine};
-pub use sample::{Part, Sample};
+pub use sample::{PartSample, Sample};
 pub use signatures::Signature;
 pub use writer::Writer;
 

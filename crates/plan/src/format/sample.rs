@@ -15,12 +15,12 @@ use crate::{Advice, Expected, FileId, FileMeta, Kind, Name, Odds, PAGE, Pattern,
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Of equal parts of the plan, in order, each some disclosures and names. Of a name, what comes before it is not kept.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartSample>,
 }
 
 /// The sample of one part of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct PartSample {
     /// Some of its disclosures, in order.
     pub expected: Vec<Expected>,
     /// Some of its names, in order.
@@ -100,7 +100,7 @@ impl Sample {
             }
         }
         for _ in 0..count(&mut bytes, &mut room)? {
-            let mut part = Part::default();
+            let mut part = PartSample::default();
             for _ in 0..count(&mut bytes, &mut room)? {
                 part.expected.push(Expected {
                     file: file(&mut bytes)?,
@@ -184,7 +184,7 @@ mod tests {
             odds: Odds::SURE,
         };
         let sample = Sample {
-            parts: vec![Part {
+            parts: vec![PartSample {
                 expected: vec![expected(2, 5..9), expected(3, PAGES - 1..PAGES)],
                 names: vec![Name {
                     file: FileId(4),

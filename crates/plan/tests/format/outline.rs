@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::support::{file, meta, pread, signature, thread};
 use foreread_plan::format::{
-    Handle, MAX_SAMPLE, Outline, Part, Place, ReadError, Reader, RecordFile, Sample, WriteError,
-    redefine,
+    Handle, MAX_SAMPLE, Outline, PartSample, Place, ReadError, Reader, RecordFile, Sample,
+    WriteError, redefine,
 };
 use foreread_plan::{
     Advice, Expected, FileId, FileMeta, Kind, Name, Odds, PAGE, Pattern, Summary, ThreadId,
@@ -36,14 +36,14 @@ fn name(file: u32, kind: Kind) -> Name {
 fn sample() -> Sample {
     Sample {
         parts: vec![
-            Part {
+            PartSample {
                 expected: vec![
                     expected(8, 0, Pattern::Scattered),
                     expected(9, 1 << 40, Pattern::Sequential),
                 ],
                 names: vec![name(10, Kind::Stat), name(11, Kind::List)],
             },
-            Part {
+            PartSample {
                 expected: vec![expected(2500, 1, Pattern::Loose)],
                 names: vec![name(12, Kind::Open)],
             },
@@ -184,7 +184,7 @@ fn a_sample_beyond_the_limit_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.foreread");
     let mut record = RecordFile::create(&path, &meta(), 1 << 30).unwrap();
-    let part = Part {
+    let part = PartSample {
         expected: vec![expected(0, 0, Pattern::Scattered); MAX_SAMPLE],
         names: Vec::new(),
     };

@@ -17,7 +17,7 @@ const ENOUGH_WAITS: usize = 16;
 const SHARE: u64 = 10;
 
 /// How one file is read, to tell whether the kernel's read-ahead serves it.
-pub(super) struct Order {
+pub(super) struct ReadingOrder {
     pub(super) meta: FileMeta,
     reads: u64,
     /// In bytes, by those.
@@ -28,7 +28,7 @@ pub(super) struct Order {
     end: u64,
 }
 
-impl Order {
+impl ReadingOrder {
     pub(super) fn of(meta: FileMeta) -> Self {
         Self {
             meta,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use foreread_core::Trace as _;
-use foreread_plan::format::{Part, Reader, Sample};
+use foreread_plan::format::{PartSample, Reader, Sample};
 use foreread_plan::{Expected, Kind, Name, Odds, Pattern};
 
 use crate::files::{Recorded, Trouble};
@@ -37,7 +37,7 @@ pub(super) fn of(reader: Reader) -> Sample {
             recording.skip_to((part as f64 + 0.5) / count as f64);
         }
         let (expected, names) = gather(&mut recording);
-        Part {
+        PartSample {
             expected: pick(expected, PLACES / count as usize),
             names: pick(names, NAMES / count as usize),
         }

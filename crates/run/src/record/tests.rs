@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::orders::{Order, SAMPLE, Sample, Waits};
+use super::orders::{ReadingOrder, SAMPLE, Sample, Waits};
 use super::writer::FLUSH;
 use super::*;
 use foreread_plan::format::Reader;
 use foreread_plan::{Advice, Extent, Kind};
 
-fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> Order {
-    let mut order = Order::of(FileMeta::regular("/f", (0, 0), 0, 0));
+fn order(kind: Kind, offsets: impl Iterator<Item = u64>) -> ReadingOrder {
+    let mut order = ReadingOrder::of(FileMeta::regular("/f", (0, 0), 0, 0));
     for offset in offsets {
         order.read(&Sequence::from(Access {
             file: FileId(0),

@@ -1,6 +1,6 @@
 //! The thread that writes a record, and statistics that it collects meanwhile.
 //!
-//! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`Order`] and the [`Waits`] go along.
+//! Data flow: a bounded number of batches → [`Writing`] → [`RecordFile`]; every file's [`ReadingOrder`] and the [`Waits`] go along.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,7 +14,7 @@ use foreread_sources::signature::Roles;
 use foreread_sys::processor::Aside;
 
 use super::lessons::Lessons;
-use super::orders::{Order, Waits};
+use super::orders::{ReadingOrder, Waits};
 use super::sample;
 
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
@@ -135,7 +135,7 @@ pub(crate) struct Writing {
     flushed_at: Option<Instant>,
     is_flushed: bool,
     /// By number: files are numbered in the order they are met.
-    orders: Vec<Order>,
+    orders: Vec<ReadingOrder>,
     waits: Waits,
     lessons: Lessons,
     /// Whether files keep the advice that they are defined with.
@@ -171,7 +171,7 @@ impl Writing {
                     self.file.file(*id, meta.clone())?;
                     match self.orders.get_mut(id.0 as usize) {
                         Some(known) => known.meta = meta,
-                        None => self.orders.push(Order::of(meta)),
+                        None => self.orders.push(ReadingOrder::of(meta)),
                     }
                 }
                 Item::Thread(id, meta) => self.file.thread(*id, ThreadMeta::clone(meta))?,

@@ -4,7 +4,7 @@ use foreread_plan::Meta;
 
 use super::Account;
 use crate::timeline::Went;
-use crate::told::Told;
+use crate::told::RunAccount;
 
 impl Account {
     /// Whether the run is worth an account: it has a record, or there is a reason why it gained nothing. To store one takes a fraction of a
@@ -15,11 +15,11 @@ impl Account {
     }
 
     /// The account to store, for the run of `meta`.
-    pub(crate) fn told(&self, meta: Meta, went: Went) -> Told {
+    pub(crate) fn told(&self, meta: Meta, went: Went) -> RunAccount {
         let report = self.report.as_ref();
         let line = self.line();
         let line = line.strip_prefix("foreread: ").unwrap_or(&line);
-        Told {
+        RunAccount {
             meta,
             host: rustix::system::uname()
                 .nodename()

@@ -35,7 +35,7 @@ const NAMED_PATHS: usize = 96 << 20;
 
 /// What there is at a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Resolved {
     /// The symbolic link at the path itself, if there is one.
     pub(super) link: Option<FileId>,
     /// What the path leads to.
@@ -76,7 +76,7 @@ impl Use {
 
 /// A file's facts, and when it was made.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct FileFacts {
     kind: FileType,
     dev: u64,
     ino: u64,
@@ -91,7 +91,7 @@ pub(super) struct Places {
     /// The libraries put into the program, which are no files of its own.
     own: Vec<PathBuf>,
     pub(super) files: Files,
-    pub(super) by_path: FxHashMap<OsString, Found>,
+    pub(super) by_path: FxHashMap<OsString, Resolved>,
     /// Folders whose paths lead through no symbolic link, and are as short as can be.
     pub(super) direct: FxHashSet<OsString>,
     /// Files met by their names alone so far.
@@ -128,13 +128,13 @@ impl Places {
     }
 
     /// What there is at a path; a file that is met for the first time goes to `sink`.
-    pub(super) fn find(&mut self, path: PathBuf, used: &Use, sink: &mut impl Sink) -> Found {
+    pub(super) fn find(&mut self, path: PathBuf, used: &Use, sink: &mut impl Sink) -> Resolved {
         if let Some(&known) = self.by_path.get(path.as_os_str())
             && (known.target != Target::Unknown || used.is_of_itself())
         {
             return known;
         }
-        let found = self.resolve(&path, used, sink).unwrap_or(Found {
+        let found = self.resolve(&path, used, sink).unwrap_or(Resolved {
             link: None,
             target: Target::Nothing,
         });
@@ -154,27 +154,27 @@ impl Places {
 
     /// What identifies the regular file or directory at `path` now, or the link that is there.
     pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
-        self.meta(path, &Facts::of(path)?)
+        self.meta(path, &FileFacts::of(path)?)
     }
 
     /// The same of a regular file only.
     pub(super) fn regular(&self, path: &Path) -> Option<FileMeta> {
-        let facts = Facts::of(path)?;
+        let facts = FileFacts::of(path)?;
         let is_regular = facts.kind == FileType::RegularFile;
         is_regular.then(|| self.meta(path, &facts))?
     }
 
-    fn resolve(&mut self, path: &Path, used: &Use, sink: &mut impl Sink) -> Option<Found> {
+    fn resolve(&mut self, path: &Path, used: &Use, sink: &mut impl Sink) -> Option<Resolved> {
         if let Some(facts) = self.trusted(path, used, sink) {
             let met = self.meet(path, &facts, used, sink);
-            return Some(Found {
+            return Some(Resolved {
                 link: None,
                 target: met.map_or(Target::Nothing, Target::Regular),
             });
         }
         let place = self.place(path)?;
-        let facts = self.told(used).or_else(|| Facts::of(&place))?;
-        let mut found = Found::default();
+        let facts = self.told(used).or_else(|| FileFacts::of(&place))?;
+        let mut found = Resolved::default();
         let (place, facts) = if facts.kind != FileType::Symlink {
             (place, facts)
         } else {
@@ -183,7 +183,7 @@ impl Places {
                 return Some(found);
             }
             let Some(led) = way::real(&place).ok().and_then(|led| {
-                let facts = Facts::of(&led)?;
+                let facts = FileFacts::of(&led)?;
                 Some((Cow::Owned(led), facts))
             }) else {
                 found.target = Target::Nothing;
@@ -207,7 +207,7 @@ impl Places {
             None => Target::Nothing,
         };
         if is_other {
-            let direct = Found {
+            let direct = Resolved {
                 link: None,
                 ..found
             };
@@ -217,12 +217,12 @@ impl Places {
     }
 
     /// What the record says of a file that is opened, if that can be relied on.
-    fn trusted(&self, path: &Path, used: &Use, sink: &impl Sink) -> Option<Facts> {
+    fn trusted(&self, path: &Path, used: &Use, sink: &impl Sink) -> Option<FileFacts> {
         let (file, meta) = self
             .files
             .recorded_at(path)
             .filter(|_| *used == Use::Opened)?;
-        sink.trusts(file).then_some(Facts {
+        sink.trusts(file).then_some(FileFacts {
             kind: FileType::RegularFile,
             dev: meta.dev,
             ino: meta.ino,
@@ -233,11 +233,11 @@ impl Places {
     }
 
     /// Facts from the program's own call. `None` if the inode has changed since the run began: it may be another file by now.
-    fn told(&self, used: &Use) -> Option<Facts> {
+    fn told(&self, used: &Use) -> Option<FileFacts> {
         let Use::Told(inode) = used else { return None };
         let changed = u64::try_from(inode.ctime_ns).ok()?;
         let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(changed);
-        (changed < self.began).then(|| Facts {
+        (changed < self.began).then(|| FileFacts {
             kind: FileType::from_raw_mode(u32::from(inode.kind) << 12),
             dev: u64::from(inode.dev),
             ino: inode.ino,
@@ -251,7 +251,7 @@ impl Places {
     fn meet(
         &mut self,
         place: &Path,
-        facts: &Facts,
+        facts: &FileFacts,
         used: &Use,
         sink: &mut impl Sink,
     ) -> Option<FileId> {
@@ -288,7 +288,7 @@ impl Places {
     }
 
     /// Remember what there is at a path.
-    fn keep(&mut self, path: PathBuf, found: Found) {
+    fn keep(&mut self, path: PathBuf, found: Resolved) {
         let len = path.as_os_str().len();
         if self.by_path.len() >= REMEMBERED || self.kept + len > PATHS {
             self.by_path.clear();
@@ -332,7 +332,7 @@ impl Places {
     }
 
     /// What identifies what was found at `path`, if that is a file of the session.
-    fn meta(&self, path: &Path, facts: &Facts) -> Option<FileMeta> {
+    fn meta(&self, path: &Path, facts: &FileFacts) -> Option<FileMeta> {
         let directory = facts.kind == FileType::Directory;
         let is_file = matches!(facts.kind, FileType::RegularFile | FileType::Symlink);
         (directory || is_file).then(|| FileMeta {
@@ -356,7 +356,7 @@ fn folder_of(path: &Path) -> Option<&OsStr> {
     ends_with_name.then(|| OsStr::from_bytes(&bytes[..slash.max(1)]))
 }
 
-impl From<Statx> for Facts {
+impl From<Statx> for FileFacts {
     fn from(found: Statx) -> Self {
         let (changed, born) = (found.stx_mtime, found.stx_btime);
         let known = StatxFlags::from_bits_retain(found.stx_mask);
@@ -382,7 +382,7 @@ fn nanos(seconds: i64, nanos: u64) -> i64 {
         .saturating_add(nanos as i64)
 }
 
-impl Facts {
+impl FileFacts {
     /// The facts of any file at a path. Triggers no mount.
     fn of(path: &Path) -> Option<Self> {
         let place = way::find(path, Links::Refused).ok()?;

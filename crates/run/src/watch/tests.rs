@@ -116,7 +116,7 @@ fn a_program_may_write_very_many_files() {
     );
     let path = |number: u32| PathBuf::from(format!("/none/{number}"));
     for number in 0..FILES {
-        let found = Found {
+        let found = Resolved {
             link: None,
             target: Target::Regular(FileId(number)),
         };

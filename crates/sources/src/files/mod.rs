@@ -39,7 +39,7 @@ pub use partition::{DecodeError, Partition};
 pub use partitions::{NoPager, Pager, Shape};
 pub use pcm::Pcm;
 pub use start_ups::{Folded, NoStartUps, StartUps};
-pub use symbols::{Identity, Kind, Symbols};
+pub use symbols::{Identity, SymbolKind, Symbols};
 pub use trails::{NoTrails, Trails};
 pub use trie::Trie;
 

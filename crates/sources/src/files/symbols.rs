@@ -28,7 +28,7 @@ const ANY: &str = "\0";
 
 /// What a symbol stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SymbolKind {
     /// A file that is opened.
     File,
     /// A program that is started.
@@ -49,7 +49,7 @@ pub struct Identity {
 
 #[derive(Clone, Debug)]
 struct SymbolNames {
-    kind: Kind,
+    kind: SymbolKind,
     path: Box<Path>,
     /// The name before that, as long as it may still be this file's.
     former: Option<Box<Path>>,
@@ -63,7 +63,7 @@ struct SymbolNames {
 pub struct Symbols {
     known: Bounded<Symbol, SymbolNames>,
     paths: [FxHashMap<Box<Path>, Symbol>; 2],
-    identities: FxHashMap<(Kind, Identity), Symbol>,
+    identities: FxHashMap<(SymbolKind, Identity), Symbol>,
     next: u32,
 }
 
@@ -95,7 +95,7 @@ impl Symbols {
     }
 
     /// The symbol of a name that is known; it does not count as met.
-    pub fn find(&self, kind: Kind, path: &Path) -> Option<Symbol> {
+    pub fn find(&self, kind: SymbolKind, path: &Path) -> Option<Symbol> {
         self.paths(kind).get(&*pattern(path)).copied()
     }
 
@@ -103,24 +103,24 @@ impl Symbols {
     pub fn program(&self, symbol: Symbol) -> Option<&Path> {
         let known = self.known.get(symbol);
         known
-            .filter(|known| known.kind == Kind::Start)
+            .filter(|known| known.kind == SymbolKind::Start)
             .map(|known| &*known.path)
     }
 
     /// What the symbol stands for.
-    pub fn kind(&self, symbol: Symbol) -> Option<Kind> {
+    pub fn kind(&self, symbol: Symbol) -> Option<SymbolKind> {
         self.known.get(symbol).map(|known| known.kind)
     }
 
     /// All symbols: number, kind and name.
-    pub fn iter(&self) -> impl Iterator<Item = (Symbol, Kind, &Path)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Symbol, SymbolKind, &Path)> {
         self.known
             .iter()
             .map(|(symbol, known)| (symbol, known.kind, &*known.path))
     }
 
     /// Puts back a symbol of an earlier session. `false` if its number or name is taken.
-    pub fn restore(&mut self, symbol: Symbol, kind: Kind, path: &Path) -> bool {
+    pub fn restore(&mut self, symbol: Symbol, kind: SymbolKind, path: &Path) -> bool {
         let taken = self.known.get(symbol).is_some() || self.paths(kind).contains_key(path);
         if taken || symbol == Symbol::SYSTEM_START || symbol.0 == u32::MAX {
             return false;
@@ -131,7 +131,7 @@ impl Symbols {
     }
 
     /// The symbol of what is met under this name, with this identity if that is known.
-    pub fn meet(&mut self, kind: Kind, path: &Path, identity: Option<Identity>) -> Symbol {
+    pub fn meet(&mut self, kind: SymbolKind, path: &Path, identity: Option<Identity>) -> Symbol {
         let name = pattern(path);
         let symbol = self.meet_named(kind, &name, identity);
         if let Cow::Owned(_) = name
@@ -142,7 +142,7 @@ impl Symbols {
         symbol
     }
 
-    fn meet_named(&mut self, kind: Kind, path: &Path, identity: Option<Identity>) -> Symbol {
+    fn meet_named(&mut self, kind: SymbolKind, path: &Path, identity: Option<Identity>) -> Symbol {
         if let Some(symbol) = self.paths(kind).get(path).copied() {
             self.same_name(symbol, path, identity);
             return symbol;
@@ -159,11 +159,11 @@ impl Symbols {
         symbol
     }
 
-    fn paths(&self, kind: Kind) -> &FxHashMap<Box<Path>, Symbol> {
+    fn paths(&self, kind: SymbolKind) -> &FxHashMap<Box<Path>, Symbol> {
         &self.paths[kind as usize]
     }
 
-    fn add(&mut self, symbol: Symbol, kind: Kind, path: &Path, identity: Option<Identity>) {
+    fn add(&mut self, symbol: Symbol, kind: SymbolKind, path: &Path, identity: Option<Identity>) {
         let known = SymbolNames {
             kind,
             path: path.into(),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     fn file(symbols: &mut Symbols, path: &str, inode: u64) -> Symbol {
-        symbols.meet(Kind::File, Path::new(path), is(inode))
+        symbols.meet(SymbolKind::File, Path::new(path), is(inode))
     }
 
     #[test]
@@ -304,7 +304,10 @@ mod tests {
         let first = file(&mut symbols, "/a", 1);
         assert_eq!(file(&mut symbols, "/b", 1), first);
         assert_eq!(symbols.path(first), Some(Path::new("/b")));
-        assert_ne!(symbols.meet(Kind::Start, Path::new("/b"), is(1)), first);
+        assert_ne!(
+            symbols.meet(SymbolKind::Start, Path::new("/b"), is(1)),
+            first
+        );
     }
 
     #[test]
@@ -345,7 +348,7 @@ mod tests {
     }
 
     fn temporary(symbols: &mut Symbols, path: &str) -> Symbol {
-        symbols.meet(Kind::File, Path::new(path), None)
+        symbols.meet(SymbolKind::File, Path::new(path), None)
     }
 
     fn symbols_path(symbols: &Symbols, symbol: Symbol) -> &str {

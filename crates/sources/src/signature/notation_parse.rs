@@ -47,7 +47,7 @@ pub fn parse_pattern(text: &str) -> Result<PatternSignature, Error> {
 }
 
 /// A part of a trace signature.
-enum Part {
+enum Element {
     /// `[stride, size, count]`
     Stride(i64, Affine, u64),
     /// With a start of its own.
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         &self,
         start: usize,
         position: i64,
-        parts: Vec<Part>,
+        parts: Vec<Element>,
         inside: Option<i64>,
         outside: i64,
     ) -> Result<Term, Error> {
@@ -122,9 +122,9 @@ impl<'a> Reader<'a> {
         let mut run = None;
         for part in parts {
             match part {
-                Part::Stride(stride, size, count) => strides.push((stride, size, count)),
-                Part::Term(term) => body.push(term),
-                Part::Run(term) => {
+                Element::Stride(stride, size, count) => strides.push((stride, size, count)),
+                Element::Term(term) => body.push(term),
+                Element::Run(term) => {
                     run = Some(());
                     body.push(term);
                 }
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
         product.ok_or_else(|| self.error(place, "repetitions beyond 64 bits"))
     }
 
-    fn part(&mut self, depth: usize, period: &mut Option<u64>) -> Result<Part, Error> {
+    fn part(&mut self, depth: usize, period: &mut Option<u64>) -> Result<Element, Error> {
         self.expect('[')?;
         if depth > DEPTH {
             return Err(self.error(self.at, "too many nests in each other"));
@@ -211,8 +211,8 @@ impl<'a> Reader<'a> {
             loop {
                 let start = self.at;
                 match self.part(depth + 1, period)? {
-                    Part::Term(term) | Part::Run(term) => body.push(term),
-                    Part::Stride(..) => {
+                    Element::Term(term) | Element::Run(term) => body.push(term),
+                    Element::Stride(..) => {
                         return Err(self.error(start, "a part of a nest needs a start of its own"));
                     }
                 }
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
             self.expect(',')?;
             let count = self.value()?;
             self.expect(']')?;
-            return Ok(Part::Term(Term::Loop(Loop { count, body })));
+            return Ok(Element::Term(Term::Loop(Loop { count, body })));
         }
         if !self.found('{') {
             let stride = self.number()?;
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
             let count = self.count()?;
             self.time(period)?;
             self.expect(']')?;
-            return Ok(Part::Stride(stride, size, count as u64));
+            return Ok(Element::Stride(stride, size, count as u64));
         }
         let base = self.number()?;
         self.expect(',')?;
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
             self.expect(']')?;
             let mut offset = Affine::constant(base);
             offset.enclose(0, second);
-            return Ok(Part::Run(Term::Loop(Loop {
+            return Ok(Element::Run(Term::Loop(Loop {
                 count,
                 body: vec![Term::Read(Read { offset, len })],
             })));
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         self.expect('}')?;
         self.expect(']')?;
         let read = Term::Read(Read { offset, len });
-        Ok(Part::Term(match count == Affine::constant(1) {
+        Ok(Element::Term(match count == Affine::constant(1) {
             true => read,
             false => Term::Loop(Loop {
                 count,

@@ -35,7 +35,7 @@ const TICK: u64 = 1 << 18;
 
 /// What was read of one trace.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct TraceRead {
     path: PathBuf,
     format: &'static str,
     title: &'static str,
@@ -56,7 +56,7 @@ pub(crate) struct Told {
 
 /// All that the traces come to.
 pub(crate) struct Analysis {
-    told: Vec<Told>,
+    told: Vec<TraceRead>,
     names: Names,
     streams: Streams,
     families: Vec<Family>,
@@ -156,7 +156,7 @@ fn read(
     names: &mut Names,
     streams: &mut Streams,
     progress: &ProgressBar,
-) -> Result<Told> {
+) -> Result<TraceRead> {
     let mut trace = Trace::open(path, format).map_err(|why| or_underway_at(path, why))?;
     let (mut accesses, mut opens, mut maps) = (0, 0, 0);
     while let Some(access) = trace.next(names) {
@@ -181,7 +181,7 @@ fn read(
         bail!("{first} (nothing else in the trace could be read)");
     }
     let complete = problems.end().is_none();
-    Ok(Told {
+    Ok(TraceRead {
         path: path.to_path_buf(),
         format: trace.format().name(),
         title: trace.format().title(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::families::Family;
 use super::streams::Stream;
-use super::{Analysis, Told};
+use super::{Analysis, TraceRead};
 use crate::output::fitted;
 
 /// Rows, unless all are asked for.
@@ -118,7 +118,7 @@ pub(crate) fn print(out: &mut impl Write, analysis: &Analysis, all: bool) -> Res
             row(out, more, &in_words(&sums, one, more))?;
         }
     }
-    if let Some(Told { raw, .. }) = analysis.told.first()
+    if let Some(TraceRead { raw, .. }) = analysis.told.first()
         && !analysis.families.is_empty()
     {
         let text = format!(
@@ -143,7 +143,7 @@ pub(crate) fn print_families(out: &mut impl Write, analysis: &Analysis, all: boo
     Ok(())
 }
 
-fn print_trace(out: &mut impl Write, told: &Told) -> Result<()> {
+fn print_trace(out: &mut impl Write, told: &TraceRead) -> Result<()> {
     row(out, "trace", &told.path.to_string_lossy())?;
     let mut text = format!(
         "{}: {}",
@@ -340,7 +340,7 @@ fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
 /// An analysis as scripts read it.
 #[derive(Serialize)]
 pub(crate) struct Json<'a> {
-    traces: &'a [Told],
+    traces: &'a [TraceRead],
     processes: usize,
     files: usize,
     reads: Sums,

@@ -131,7 +131,7 @@ pub(super) fn count(all: &[Range<u64>]) -> u64 {
 }
 
 /// Where a part lies: on a device, at a place, or in a file where that is not known.
-type Place = (u64, Option<u64>, u64, u64);
+type Origin = (u64, Option<u64>, u64, u64);
 
 /// What is to be fetched.
 #[derive(Debug, Default)]
@@ -158,7 +158,7 @@ impl Wanted {
     /// What of a saved cache is to be fetched, up to so many pages.
     pub(super) fn of(saved: &Saved, mounts: &Mounts, opener: &Opener, most: u64) -> Self {
         let mut wanted = Self::default();
-        let mut parts: Vec<(Place, FileId, Range<u64>)> = Vec::new();
+        let mut parts: Vec<(Origin, FileId, Range<u64>)> = Vec::new();
         for (number, (meta, pages)) in saved.files.iter().enumerate() {
             let id = FileId(number as u32);
             let Some((file, facts)) = wanted.find(meta, mounts, opener) else {
@@ -250,7 +250,7 @@ fn place(
     file: &OwnedFd,
     facts: &FileFacts,
     all: &[Range<u64>],
-    mut put: impl FnMut(Place, Range<u64>),
+    mut put: impl FnMut(Origin, Range<u64>),
 ) {
     let extents = fiemap(file, 0..facts.size).unwrap_or_default();
     let FileFacts { dev, ino, .. } = *facts;

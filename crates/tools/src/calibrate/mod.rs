@@ -28,7 +28,7 @@ use probe::ColdFile;
 
 /// What was found, as scripts read it.
 #[derive(Serialize)]
-struct Found<'a> {
+struct Calibrated<'a> {
     #[serde(flatten)]
     key: &'a Key,
     /// Bytes of the file measured on.
@@ -57,7 +57,7 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
     let stored = Profiles::put(key.clone(), &profile, samples.clone())?;
     let mut out = output();
     if args.json {
-        let found = Found {
+        let found = Calibrated {
             key: &key,
             file_bytes: file.bytes(),
             profile: (&profile).into(),

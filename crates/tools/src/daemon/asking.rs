@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use foreread_daemon::Status;
 use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
 use foreread_daemon::control::ask;
-use foreread_daemon::control::wire::{Asked, Said};
+use foreread_daemon::control::wire::{Said, Subject};
 
 /// The status of the daemon that listens there.
 pub(crate) fn status_at(socket: &Path) -> Result<Status> {
-    match ask(socket, &Asked::Status)?.said {
+    match ask(socket, &Subject::Status)?.said {
         Said::Status { status } => Ok(*status),
         other => bail!("the daemon answers something else: {other:?}"),
     }

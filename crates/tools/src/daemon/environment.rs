@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow, bail};
 use foreread_daemon::cli::Where;
 use foreread_daemon::control::ask;
-use foreread_daemon::control::wire::{Asked, Said};
+use foreread_daemon::control::wire::{Said, Subject};
 use foreread_run::{find_preload, preload_variables};
 
 use super::asking::to_ask;
@@ -18,7 +18,7 @@ use crate::output::output;
 
 /// Prints the commands, in the language of POSIX's shell.
 pub(super) fn print(place: &Where) -> Result<ExitCode> {
-    let variable = match ask(&to_ask(place), &Asked::Environment)?.said {
+    let variable = match ask(&to_ask(place), &Subject::Environment)?.said {
         Said::Environment { variable } => variable,
         other => bail!("the daemon answers something else: {other:?}"),
     };

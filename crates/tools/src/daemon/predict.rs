@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use foreread_daemon::cli::own_state;
-use foreread_daemon::control::wire::{Asked, Following, Said};
+use foreread_daemon::control::wire::{Following, Said, Subject};
 use foreread_daemon::control::{AskError, ask};
 use foreread_daemon::{Options, predict_saved};
 use foreread_sys::cache;
@@ -46,7 +46,10 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
         Ok(file) => file,
         Err(_) => std::path::absolute(&args.file)?,
     };
-    let (files, by) = match ask(&to_ask(&args.place), &Asked::Predict { path: file.clone() }) {
+    let (files, by) = match ask(
+        &to_ask(&args.place),
+        &Subject::Predict { path: file.clone() },
+    ) {
         Ok(answer) => match answer.said {
             Said::Predicted { files } => (files, "the daemon"),
             other => bail!("the daemon answers something else: {other:?}"),

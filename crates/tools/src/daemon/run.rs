@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use foreread_daemon::cli::{Settings, make_state};
-use foreread_daemon::control::wire::Asked;
+use foreread_daemon::control::wire::Subject;
 use foreread_daemon::control::{AskError, ask};
 use foreread_sys::{own, spawn};
 
@@ -50,7 +50,7 @@ fn settings() -> impl Iterator<Item = OsString> {
 /// Starts the daemon as a process of its own, and says when it answers or why it does not.
 pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
     let options = settings.options()?;
-    match ask(&options.socket, &Asked::Status) {
+    match ask(&options.socket, &Subject::Status) {
         Err(AskError::NotRunning) => {}
         Ok(answer) => bail!("a daemon is running already: process {}", answer.pid),
         Err(why) => return Err(why.into()),
@@ -61,7 +61,7 @@ pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
     let mut child = child(&log)?;
     let until = Instant::now() + READY;
     while Instant::now() < until {
-        if let Ok(answer) = ask(&options.socket, &Asked::Status)
+        if let Ok(answer) = ask(&options.socket, &Subject::Status)
             && answer.pid == child.id()
         {
             writeln!(

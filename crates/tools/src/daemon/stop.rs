@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use foreread_daemon::cli::Where;
 use foreread_daemon::control::ask;
-use foreread_daemon::control::wire::{Asked, SAVING, Said};
+use foreread_daemon::control::wire::{SAVING, Said, Subject};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -17,12 +17,12 @@ use crate::output::output;
 pub(super) fn stop(place: &Where) -> Result<ExitCode> {
     let socket = to_ask(place);
     // Held before it is to end: its number may be another process's after that.
-    let pid = ask(&socket, &Asked::Status)?.pid;
+    let pid = ask(&socket, &Subject::Status)?.pid;
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let number = number.with_context(|| format!("no process is {pid}"))?;
     let process = pidfd_open(number, PidfdFlags::empty())
         .with_context(|| format!("the daemon, process {pid}"))?;
-    let answer = ask(&socket, &Asked::Stop)?;
+    let answer = ask(&socket, &Subject::Stop)?;
     let patience = Timespec::try_from(SAVING)?;
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
     if poll(&mut ended, Some(&patience))? == 0 {

@@ -4,13 +4,13 @@
 //! it, so that they have the size of all other words on a telephone, too; [`super::drawing`] puts them above and below. All colours
 //! are classes: the page, or the drawing itself, says what they are in light and in the dark.
 //!
-//! Data flow: [`Facts`] → [`Chart`]s; pure.
+//! Data flow: [`CommandFacts`] → [`Chart`]s; pure.
 
 use foreread_run::{Fate, Sample, Waits};
 use foreread_words::units::{bytes, duration};
 
 use super::digest::{BINS, COLUMNS, Digest, File, ROWS};
-use super::facts::Facts;
+use super::facts::CommandFacts;
 
 /// Units of a chart's width.
 pub(crate) const WIDTH: f64 = 1000.0;
@@ -105,7 +105,7 @@ impl Chart {
 }
 
 /// What became of what was fetched, as one stacked bar; `None` if nothing was.
-pub(crate) fn ledger(facts: &Facts) -> Option<Chart> {
+pub(crate) fn ledger(facts: &CommandFacts) -> Option<Chart> {
     let ledger = facts
         .run
         .as_ref()?
@@ -154,7 +154,7 @@ pub(crate) fn ledger(facts: &Facts) -> Option<Chart> {
 }
 
 /// When reads waited, and what was read or fetched below: the recorded run, then the last one, on one axis.
-pub(crate) fn timeline(facts: &Facts) -> Vec<Chart> {
+pub(crate) fn timeline(facts: &CommandFacts) -> Vec<Chart> {
     let run = facts.run.as_ref();
     let recorded = facts.record.as_ref();
     let span = recorded.map_or(0, |record| record.span_ns);
@@ -231,7 +231,7 @@ fn said_of_waits(waits: &[u64], count: u64) -> String {
 }
 
 /// How far ahead of the program the fetching was, and below, how long reads waited; `None` if that was not sampled.
-pub(crate) fn distance(facts: &Facts) -> Option<Chart> {
+pub(crate) fn distance(facts: &CommandFacts) -> Option<Chart> {
     let run = facts.run.as_ref()?;
     let samples = &run.went.samples;
     let ahead = |sample: &Sample| sample.ahead_bytes.saturating_sub(sample.passed_bytes);
@@ -278,7 +278,7 @@ pub(crate) fn distance(facts: &Facts) -> Option<Chart> {
 }
 
 /// The device's speed and, below, its queue; `None` if the kernel does not count them.
-pub(crate) fn device(facts: &Facts) -> Option<Chart> {
+pub(crate) fn device(facts: &CommandFacts) -> Option<Chart> {
     let run = facts.run.as_ref()?;
     let samples = &run.went.samples;
     if run.went.devices.is_empty() || samples.len() < 2 {
@@ -321,7 +321,7 @@ pub(crate) fn device(facts: &Facts) -> Option<Chart> {
 }
 
 /// A map of each file that has one.
-pub(crate) fn maps(facts: &Facts) -> Vec<Chart> {
+pub(crate) fn maps(facts: &CommandFacts) -> Vec<Chart> {
     let record = facts.record.iter();
     let maps = record.flat_map(|record| record.files.iter().map(|file| map(record, file)));
     maps.collect()

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::facts::Facts;
-use crate::args::Part;
+use super::facts::CommandFacts;
+use crate::args::Section;
 
 /// The table of a part; of one of which nothing is known, the first row alone.
-pub(super) fn of(facts: &Facts, part: Part) -> String {
+pub(super) fn of(facts: &CommandFacts, part: Section) -> String {
     let (run, record) = (facts.run.as_ref(), facts.record.as_ref());
     let samples = run.map_or(&[][..], |run| &run.went.samples);
     let mut text = String::new();
@@ -18,7 +18,7 @@ pub(super) fn of(facts: &Facts, part: Part) -> String {
         text.push('\n');
     };
     match part {
-        Part::Ledger => {
+        Section::Ledger => {
             row(&[&"column", &"bytes"]);
             if let Some(ledger) = run.and_then(|run| run.ledger) {
                 row(&[&"issued", &ledger.issued]);
@@ -30,7 +30,7 @@ pub(super) fn of(facts: &Facts, part: Part) -> String {
                 row(&[&"unknown", &ledger.unknown]);
             }
         }
-        Part::Timeline => {
+        Section::Timeline => {
             row(&[
                 &"run",
                 &"start_ns",
@@ -52,19 +52,19 @@ pub(super) fn of(facts: &Facts, part: Part) -> String {
                 }
             }
         }
-        Part::Distance => {
+        Section::Distance => {
             row(&[&"at_ns", &"ahead_bytes", &"passed_bytes"]);
             for sample in samples {
                 row(&[&sample.at_ns, &sample.ahead_bytes, &sample.passed_bytes]);
             }
         }
-        Part::Device => {
+        Section::Device => {
             row(&[&"at_ns", &"device_bytes", &"queue"]);
             for sample in samples {
                 row(&[&sample.at_ns, &sample.device_bytes, &sample.queue]);
             }
         }
-        Part::Files => {
+        Section::Files => {
             row(&[
                 &"path",
                 &"size",
@@ -85,14 +85,14 @@ pub(super) fn of(facts: &Facts, part: Part) -> String {
                 ]);
             }
         }
-        Part::Processes => {
+        Section::Processes => {
             row(&[&"pid", &"program", &"reads", &"waited_ns"]);
             for lane in record.into_iter().flat_map(|record| &record.processes) {
                 let program = quoted(&lane.program);
                 row(&[&lane.pid, &program, &lane.reads, &lane.waited_ns]);
             }
         }
-        Part::Ranks => {
+        Section::Ranks => {
             row(&[
                 &"rank",
                 &"host",

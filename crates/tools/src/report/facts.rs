@@ -1,14 +1,14 @@
 //! Everything that a report or an explanation says of a command: its record, digested, and the account of its last run.
 //!
-//! Where something is not known, there is a sentence that says so ([`Facts::lacks`]).
+//! Where something is not known, there is a sentence that says so ([`CommandFacts::lacks`]).
 //!
-//! Data flow: [`Chosen`] → [`Facts`] → page, text, JSON, CSV.
+//! Data flow: [`Chosen`] → [`CommandFacts`] → page, text, JSON, CSV.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use foreread_plan::{Identity, Summary};
-use foreread_run::{Outcome, Told, Why};
+use foreread_run::{Outcome, RunAccount, Why};
 use foreread_words::shown;
 use foreread_words::units::duration;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::list::short_command_line;
 
 /// What is said of a command. Times in ns, sizes in bytes.
 #[derive(Serialize)]
-pub(crate) struct Facts {
+pub(crate) struct CommandFacts {
     /// Of the layout of this, for scripts.
     version: u32,
     pub(crate) command: String,
@@ -42,9 +42,9 @@ pub(crate) struct Facts {
     pub(crate) lacks: Vec<String>,
     pub(crate) summary: Option<Summary>,
     pub(crate) record: Option<Digest>,
-    pub(crate) run: Option<Told>,
+    pub(crate) run: Option<RunAccount>,
     /// Of a rank, the last runs of all ranks of its program, by rank.
-    pub(crate) ranks: BTreeMap<u32, Told>,
+    pub(crate) ranks: BTreeMap<u32, RunAccount>,
 }
 
 /// Something worth knowing.
@@ -72,8 +72,8 @@ pub(crate) struct Numbers {
     pub(crate) masked: Option<f64>,
 }
 
-impl Facts {
-    /// All but the findings, which [`Facts::with_findings`] adds.
+impl CommandFacts {
+    /// All but the findings, which [`CommandFacts::with_findings`] adds.
     pub(crate) fn of(mut chosen: Chosen) -> Self {
         let run = chosen.told;
         let fates = run.as_ref().map_or(&[][..], |run| &run.fates);
@@ -227,7 +227,7 @@ impl Facts {
 }
 
 impl Numbers {
-    fn of(summary: Option<&Summary>, run: Option<&Told>, digest: Option<&Digest>) -> Self {
+    fn of(summary: Option<&Summary>, run: Option<&RunAccount>, digest: Option<&Digest>) -> Self {
         let plain_ns = summary.and_then(|summary| summary.cold_wall_ns);
         // Another command's record says nothing of how long this one takes.
         let own = run.filter(|run| run.followed_own);
@@ -252,13 +252,13 @@ impl Numbers {
     }
 }
 
-fn was_helped(run: &Told) -> bool {
+fn was_helped(run: &RunAccount) -> bool {
     let issued = run.ledger.is_some_and(|ledger| ledger.issued > 0);
     issued || run.names.is_some_and(|names| names.fetched > 0)
 }
 
 /// What was not observed, when it was recorded and in the last run.
-fn unseen(summary: Option<&Summary>, run: Option<&Told>) -> Vec<String> {
+fn unseen(summary: Option<&Summary>, run: Option<&RunAccount>) -> Vec<String> {
     let mut unseen: Vec<String> = Vec::new();
     let mut say = |said: String| {
         if !unseen.contains(&said) {

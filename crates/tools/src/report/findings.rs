@@ -1,6 +1,6 @@
 //! What is worth knowing of a command, worst first: what it is, where, and what to do about it.
 //!
-//! Data flow: [`Facts`] → [`Finding`]s, sorted by the time that each cost; pure.
+//! Data flow: [`CommandFacts`] → [`Finding`]s, sorted by the time that each cost; pure.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
 use super::digest::{Order, SMALL};
-use super::facts::{Facts, Finding};
+use super::facts::{CommandFacts, Finding};
 
 /// Files that the last run waited for and that are findings, at most.
 const FILES: usize = 4;
@@ -24,7 +24,7 @@ const CHANGES: [&str; 4] = [
 /// The last of them.
 const NOT_FETCHED: &str = ": was not fetched: ";
 
-impl Facts {
+impl CommandFacts {
     pub(crate) fn with_findings(mut self) -> Self {
         self.findings = of(&self);
         self
@@ -32,7 +32,7 @@ impl Facts {
 }
 
 /// All there is to find.
-fn of(facts: &Facts) -> Vec<Finding> {
+fn of(facts: &CommandFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     in_record(facts, &mut found);
     in_run(facts, &mut found);
@@ -50,7 +50,7 @@ fn of(facts: &Facts) -> Vec<Finding> {
 }
 
 /// What the record says of the command alone.
-fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
+fn in_record(facts: &CommandFacts, found: &mut Vec<Finding>) {
     let Some(record) = &facts.record else { return };
     let small = record.span_ns / SMALL;
     let helped = facts.was_helped();
@@ -127,7 +127,7 @@ fn in_record(facts: &Facts, found: &mut Vec<Finding>) {
 }
 
 /// What the last run says.
-fn in_run(facts: &Facts, found: &mut Vec<Finding>) {
+fn in_run(facts: &CommandFacts, found: &mut Vec<Finding>) {
     let Some(run) = &facts.run else { return };
     let mut say = |what: String, place: &str, advice: &str, cost_ns| {
         found.push(Finding {

@@ -3,17 +3,17 @@
 //! A process's lane is of the recorded run: its waits above, below what it read. Nobody fetches for a single process. A rank has a
 //! foreread of its own, so that its lane is of its last run: its waits above, below what was fetched for it.
 //!
-//! Data flow: [`Facts`] → [`Chart`]s; pure.
+//! Data flow: [`CommandFacts`] → [`Chart`]s; pure.
 
 use std::cmp::Reverse;
 
-use foreread_run::Told;
+use foreread_run::RunAccount;
 use foreread_words::counted;
 use foreread_words::units::{bytes, duration};
 
 use super::charts::{Chart, rates, rebinned, steps};
 use super::digest::{Digest, LANE_BINS, Lane};
-use super::facts::Facts;
+use super::facts::CommandFacts;
 
 /// Units of height of a lane, above and below its line.
 const ABOVE: f64 = 20.0;
@@ -26,7 +26,7 @@ const RANKS: usize = 32;
 const JOB: u64 = 600;
 
 /// When each process waited and read, a chart each; none of those that did not wait.
-pub(super) fn processes(facts: &Facts) -> Vec<Chart> {
+pub(super) fn processes(facts: &CommandFacts) -> Vec<Chart> {
     let Some(record) = &facts.record else {
         return Vec::new();
     };
@@ -51,14 +51,15 @@ fn process(lane: &Lane, record: &Digest, most: u64) -> Chart {
 }
 
 /// When each rank waited, and when was fetched for it, a chart each, by rank; of many, those that waited longest.
-pub(super) fn ranks(facts: &Facts) -> Vec<Chart> {
-    let mut ranks: Vec<(u32, &Told)> = job(facts).collect();
+pub(super) fn ranks(facts: &CommandFacts) -> Vec<Chart> {
+    let mut ranks: Vec<(u32, &RunAccount)> = job(facts).collect();
     ranks.sort_by_key(|(rank, told)| (Reverse(waited(told)), *rank));
     ranks.truncate(RANKS);
     ranks.sort_by_key(|(rank, _)| *rank);
     let span = ranks.iter().map(|(_, told)| told.wall_ns).max();
     let span = span.unwrap_or(0).max(1);
-    let fetched = |told: &Told| rates(&told.went.samples, span, STEPS, |sample| sample.ahead_bytes);
+    let fetched =
+        |told: &RunAccount| rates(&told.went.samples, span, STEPS, |sample| sample.ahead_bytes);
     let rates: Vec<_> = ranks.iter().map(|(_, told)| fetched(told)).collect();
     let most = rates.iter().flatten().map(|one| one.2).fold(0.0, f64::max);
     let charts = ranks.iter().zip(&rates).map(|((rank, told), rates)| {
@@ -83,7 +84,7 @@ pub(super) fn ranks(facts: &Facts) -> Vec<Chart> {
 }
 
 /// What is said above the ranks' lanes.
-pub(super) fn said_of_ranks(facts: &Facts) -> String {
+pub(super) fn said_of_ranks(facts: &CommandFacts) -> String {
     let known = job(facts).count();
     let mut said = format!(
         "The last run of each rank, since that rank's start: its waits above, what was requested ahead for it below. {}.",
@@ -106,7 +107,7 @@ pub(super) fn said_of_ranks(facts: &Facts) -> String {
 }
 
 /// Which ranks waited longest and least, where several are known.
-pub(super) fn extremes(facts: &Facts) -> Option<String> {
+pub(super) fn extremes(facts: &CommandFacts) -> Option<String> {
     let waits = || job(facts).map(|(rank, told)| (waited(told), rank));
     let (most, least) = (waits().max()?, waits().min()?);
     (most.0 > least.0).then(|| {
@@ -122,7 +123,7 @@ pub(super) fn extremes(facts: &Facts) -> Option<String> {
 }
 
 /// How many ranks of all are known.
-fn known_of_all(facts: &Facts) -> String {
+fn known_of_all(facts: &CommandFacts) -> String {
     let of = facts.run.as_ref().and_then(|run| run.rank);
     let of = of.map_or(0, |rank| rank.of);
     let known = job(facts).count();
@@ -133,12 +134,12 @@ fn known_of_all(facts: &Facts) -> String {
 }
 
 /// How long a rank's reads waited in its last run, in ns.
-fn waited(told: &Told) -> u64 {
+fn waited(told: &RunAccount) -> u64 {
     told.went.waits.waited_ns.iter().sum()
 }
 
 /// The ranks whose last run is of the same job as the run that is shown.
-fn job(facts: &Facts) -> impl Iterator<Item = (u32, &Told)> {
+fn job(facts: &CommandFacts) -> impl Iterator<Item = (u32, &RunAccount)> {
     let at = facts.run_at.unwrap_or(0);
     let ranks = facts.ranks.iter().map(|(rank, told)| (*rank, told));
     ranks.filter(move |(_, told)| told.meta.recorded_at.abs_diff(at) <= JOB)

@@ -3,7 +3,7 @@
 //! The page is one file that loads nothing and needs no script. It is made whole in memory and then takes its place, so that where there is
 //! no room for it an earlier one stays.
 //!
-//! Data flow: [`chosen`] → [`Facts`] → [`charts`] → the page; `foreread explain` ([`text`]) prints the same facts.
+//! Data flow: [`chosen`] → [`CommandFacts`] → [`charts`] → the page; `foreread explain` ([`text`]) prints the same facts.
 
 pub(crate) mod charts;
 mod csv;
@@ -24,16 +24,16 @@ use foreread_sys::replace;
 use foreread_words::shown;
 use foreread_words::units::bytes;
 
-use crate::args::Part;
+use crate::args::Section;
 use crate::output::{Unable, output};
 use crate::{args, chosen};
 use charts::Chart;
-use facts::Facts;
+use facts::CommandFacts;
 
 /// Makes the report asked for.
 pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
-    let facts = Facts::of(chosen).with_findings();
+    let facts = CommandFacts::of(chosen).with_findings();
     let to = args.output.as_deref();
     if let Some(part) = args.csv {
         return put(to, csv::of(&facts, part).as_bytes());
@@ -95,15 +95,15 @@ fn file_name(program: &str) -> String {
 }
 
 /// What a part is drawn as.
-fn charts_of(facts: &Facts, part: Part) -> Result<Vec<Chart>> {
+fn charts_of(facts: &CommandFacts, part: Section) -> Result<Vec<Chart>> {
     let charts = match part {
-        Part::Ledger => charts::ledger(facts).into_iter().collect(),
-        Part::Timeline => charts::timeline(facts),
-        Part::Distance => charts::distance(facts).into_iter().collect(),
-        Part::Device => charts::device(facts).into_iter().collect(),
-        Part::Files => charts::maps(facts),
-        Part::Processes => lanes::processes(facts),
-        Part::Ranks => lanes::ranks(facts),
+        Section::Ledger => charts::ledger(facts).into_iter().collect(),
+        Section::Timeline => charts::timeline(facts),
+        Section::Distance => charts::distance(facts).into_iter().collect(),
+        Section::Device => charts::device(facts).into_iter().collect(),
+        Section::Files => charts::maps(facts),
+        Section::Processes => lanes::processes(facts),
+        Section::Ranks => lanes::ranks(facts),
     };
     match charts.is_empty() {
         false => Ok(charts),

@@ -8,14 +8,14 @@ use foreread_words::units::{bytes, duration};
 
 use super::charts::{self, COLOURS, Chart};
 use super::digest::{File, Order};
-use super::facts::{Facts, date};
+use super::facts::{CommandFacts, date};
 use super::lanes;
 
 /// What the page is made of.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
-    facts: &'a Facts,
+    facts: &'a CommandFacts,
     version: &'static str,
     colours: &'static str,
     recorded: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct Number {
 }
 
 /// The page of these facts.
-pub(super) fn of(facts: &Facts) -> Result<String> {
+pub(super) fn of(facts: &CommandFacts) -> Result<String> {
     let record = facts.record.as_ref();
     let files = record.map_or(&[][..], |record| &record.files);
     let maps = files.iter().map(said_of_file).zip(charts::maps(facts));
@@ -123,7 +123,7 @@ fn said_of_file(file: &File) -> String {
 }
 
 /// The four numbers, in words.
-pub(super) fn numbers(facts: &Facts) -> [Number; 4] {
+pub(super) fn numbers(facts: &CommandFacts) -> [Number; 4] {
     let numbers = &facts.numbers;
     let number = |name, value: Option<String>, note, said| Number {
         name,
@@ -169,7 +169,7 @@ pub(super) fn numbers(facts: &Facts) -> [Number; 4] {
 }
 
 /// What is said of names.
-fn names(facts: &Facts) -> String {
+fn names(facts: &CommandFacts) -> String {
     let mut said = match &facts.record {
         None => "What was looked up is not known: there is no record.".to_owned(),
         Some(record) if record.names_waited == 0 => {

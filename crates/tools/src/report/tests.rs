@@ -6,14 +6,14 @@ use foreread_plan::format::{Reader, RecordFile};
 use foreread_plan::{
     Access, Extent, FileId, FileMeta, Identity, Kind, Meta, Rank, Summary, ThreadId, ThreadMeta,
 };
-use foreread_run::{Fate, FileFates, Told, Why};
+use foreread_run::{Fate, FileFates, RunAccount, Why};
 use serde_json::json;
 
 use super::digest::{COLUMNS, FILES, File, LANES, Order, ROWS};
-use super::facts::Facts;
+use super::facts::CommandFacts;
 use super::text::lines;
 use super::{charts_of, csv, drawing, page};
-use crate::args::Part;
+use crate::args::Section;
 use crate::chosen::Chosen;
 
 /// A size that mails and browsers take.
@@ -98,7 +98,7 @@ fn record_of(files: u32, reads: u64, place: impl Fn(u64) -> u64) -> Reader {
 }
 
 /// The account of a run that fetched and took half as long as this.
-fn told(plain_ns: u64, samples: u64) -> Told {
+fn told(plain_ns: u64, samples: u64) -> RunAccount {
     let ledger = json!({
         "issued": 1000, "useful": 600, "late": 100, "wasted": 100, "evicted": 100, "infill": 50, "unknown": 50, "missed": 900,
     });
@@ -128,8 +128,8 @@ fn told(plain_ns: u64, samples: u64) -> Told {
     serde_json::from_value(told).unwrap()
 }
 
-fn facts(record: Option<Reader>, told: Option<Told>) -> Facts {
-    Facts::of(Chosen {
+fn facts(record: Option<Reader>, told: Option<RunAccount>) -> CommandFacts {
+    CommandFacts::of(Chosen {
         record,
         told,
         remarks: Vec::new(),
@@ -277,7 +277,7 @@ fn the_pages_of_a_file_have_the_colours_of_what_became_of_them_if_that_is_known(
 #[test]
 fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
     let mut all = facts(None, Some(told(2_000_000_000, 10)));
-    assert!(charts_of(&all, Part::Ranks).is_err());
+    assert!(charts_of(&all, Section::Ranks).is_err());
     for rank in 0..4 {
         let mut one = told(2_000_000_000, 10);
         one.rank = Some(Rank { rank, of: 5 });
@@ -290,7 +290,7 @@ fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
         all.run = Some(one.clone());
         all.ranks.insert(rank, one);
     }
-    let lanes = charts_of(&all, Part::Ranks).unwrap();
+    let lanes = charts_of(&all, Section::Ranks).unwrap();
     assert_eq!(lanes.len(), 3);
     assert!(
         lanes[2]
@@ -306,7 +306,7 @@ fn the_ranks_of_a_job_have_a_lane_each_and_those_of_another_have_none() {
     assert!(page.contains("The rest of this page is on rank 3."));
     assert!(page.contains("id=\"ranks\"") && page.contains("3 of 5 ranks are known."));
     assert!(page.contains("1 rank is left out"));
-    assert_eq!(csv::of(&all, Part::Ranks).lines().count(), 5);
+    assert_eq!(csv::of(&all, Section::Ranks).lines().count(), 5);
 }
 
 #[test]
@@ -415,12 +415,12 @@ fn each_part_is_a_drawing_and_a_table() {
     let all = facts(Some(record(3, 100)), Some(told(2_000_000_000, 100)));
     let none = facts(Some(record(1, 0)), None);
     for part in [
-        Part::Ledger,
-        Part::Timeline,
-        Part::Distance,
-        Part::Device,
-        Part::Files,
-        Part::Processes,
+        Section::Ledger,
+        Section::Timeline,
+        Section::Distance,
+        Section::Device,
+        Section::Files,
+        Section::Processes,
     ] {
         let charts = charts_of(&all, part).unwrap();
         let drawn = drawing::svg(&charts);
@@ -433,5 +433,5 @@ fn each_part_is_a_drawing_and_a_table() {
         assert!(rows.lines().count() > 3 && rows.lines().all(|row| cells(row) == first));
         assert!(!csv::of(&none, part).is_empty());
     }
-    assert!(charts_of(&none, Part::Ledger).is_err());
+    assert!(charts_of(&none, Section::Ledger).is_err());
 }

@@ -2,7 +2,7 @@
 //!
 //! Lines are as long as the terminal is wide, at most, but for a path that is longer: the terminal breaks it, and it can be copied whole.
 //!
-//! Data flow: [`Facts`] → lines.
+//! Data flow: [`CommandFacts`] → lines.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use anyhow::Result;
 use foreread_words::counted;
 use foreread_words::units::wrapped;
 
-use super::facts::{Facts, date};
+use super::facts::{CommandFacts, date};
 use super::lanes::extremes;
 use super::page::numbers;
 use crate::output::{columns, output};
@@ -23,7 +23,7 @@ const SCREEN: usize = 23;
 /// Explains the run asked for.
 pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
-    let facts = Facts::of(chosen).with_findings();
+    let facts = CommandFacts::of(chosen).with_findings();
     let mut out = output();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &facts).map_err(std::io::Error::from)?;
@@ -43,7 +43,7 @@ fn rows(lines: &[String], width: usize) -> usize {
 }
 
 /// The text. First the line that was printed after the run.
-pub(super) fn lines(facts: &Facts, width: usize) -> Vec<String> {
+pub(super) fn lines(facts: &CommandFacts, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |text: &str, indent: usize| {
         let indent = indent.min(width / 4);

@@ -394,7 +394,7 @@ struct Shown<'a> {
     damage: Option<String>,
     processes: Vec<Process<'a>>,
     files: Vec<File>,
-    signatures: Vec<signatures::Found>,
+    signatures: Vec<signatures::StreamPatterns>,
     /// The signatures of all ranks of a parallel program.
     ranks: Option<Vec<Row<'a>>>,
 }
@@ -446,7 +446,7 @@ impl<'a> Shown<'a> {
     fn new(
         reader: &'a Reader,
         files: &[(FileId, Digest)],
-        signatures: Vec<signatures::Found>,
+        signatures: Vec<signatures::StreamPatterns>,
         together: Option<&'a ranks::Together>,
         damage: Option<String>,
     ) -> Self {

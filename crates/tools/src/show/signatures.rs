@@ -70,7 +70,7 @@ pub(super) struct Streams {
 
 /// The patterns of one stream. Sizes in bytes.
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(super) struct StreamPatterns {
     path: String,
     pid: Option<u32>,
     thread: Option<u32>,
@@ -126,7 +126,7 @@ impl Streams {
     }
 
     /// The patterns, of the streams that read most first, and those of libraries last; and how many reads were of none of these streams.
-    pub(super) fn found(self, reader: &Reader) -> (Vec<Found>, u64) {
+    pub(super) fn found(self, reader: &Reader) -> (Vec<StreamPatterns>, u64) {
         let asked: HashSet<FileId> = (self.streams.keys())
             .filter(|(_, _, layer)| *layer != Layer::File)
             .map(|(file, ..)| *file)
@@ -142,13 +142,13 @@ impl Streams {
                 path_of(reader, file),
                 thread.map(|meta| (meta.pid, meta.tid)),
             );
-            Found::new(facts, stream)
+            StreamPatterns::new(facts, stream)
         });
         (found.collect(), self.beyond)
     }
 }
 
-impl Found {
+impl StreamPatterns {
     fn new((path, thread): (String, Option<(u32, u32)>), stream: Stream) -> Self {
         let Stream {
             builder,
@@ -248,7 +248,7 @@ fn is_library(path: &str) -> bool {
 /// Prints the patterns of the streams that read most.
 pub(super) fn print(
     out: &mut impl Write,
-    (found, beyond): &(Vec<Found>, u64),
+    (found, beyond): &(Vec<StreamPatterns>, u64),
     all: bool,
 ) -> Result<()> {
     if found.is_empty() {
@@ -262,7 +262,7 @@ pub(super) fn print(
     )?;
     writeln!(out, "{LEGEND}")?;
     // Files read at once or in no pattern say nothing here: they come last, where all are asked for.
-    let (patterned, others): (Vec<&Found>, Vec<&Found>) =
+    let (patterned, others): (Vec<&StreamPatterns>, Vec<&StreamPatterns>) =
         found.iter().partition(|one| one.loops > 0);
     let shown = if all { patterned.len() } else { SHOWN };
     let rest = if all { others.len() } else { 0 };
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    fn found(reads: impl IntoIterator<Item = (u64, u64)>, path: &str) -> Found {
+    fn found(reads: impl IntoIterator<Item = (u64, u64)>, path: &str) -> StreamPatterns {
         let mut stream = Stream {
             builder: Builder::new(LIMITS),
             times: Times::default(),
@@ -312,7 +312,7 @@ mod tests {
             stream.reads += 1;
             stream.bytes += len;
         }
-        Found::new((path.to_owned(), Some((7, 8))), stream)
+        StreamPatterns::new((path.to_owned(), Some((7, 8))), stream)
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn of_thousands_of_files_those_with_a_pattern_are_shown_and_the_rest_is_counted() {
-        let mut all: Vec<Found> = (0..5000)
+        let mut all: Vec<StreamPatterns> = (0..5000)
             .map(|n| found([(0, 1 << 30)], &format!("/once/{n}")))
             .collect();
         all.extend((0..20).map(|n| found((0..50).map(|k| (k << 20, 512 + n)), "/strided")));

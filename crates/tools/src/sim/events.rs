@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Kind as Call};
-use foreread_sources::files::{Context, Identity, Kind, Symbol, Symbols};
+use foreread_sources::files::{Context, Identity, Symbol, SymbolKind, Symbols};
 use foreread_traces::{Format, Names, Operation, Trace, Who, WhoId};
 use foreread_words::plain;
 
@@ -28,7 +28,7 @@ const RECORD: &str = "fr";
 pub(super) struct Event {
     pub(super) context: Context,
     pub(super) symbol: Symbol,
-    pub(super) kind: Kind,
+    pub(super) kind: SymbolKind,
     /// Bytes of the file, as far as the trace says.
     pub(super) size: Option<u64>,
     /// When it was, in ns since the trace's beginning; `None` in a trace without times.
@@ -37,7 +37,7 @@ pub(super) struct Event {
 
 /// What was read of a trace.
 #[derive(Debug, serde::Serialize)]
-pub(super) struct Told {
+pub(super) struct TraceRead {
     pub(super) path: String,
     pub(super) events: u64,
     /// What was wrong with it, in sentences.
@@ -73,7 +73,7 @@ pub(super) fn read(
     path: &Path,
     symbols: &mut Symbols,
     take: &mut dyn FnMut(Event),
-) -> Result<Told> {
+) -> Result<TraceRead> {
     let record = path.extension().is_some_and(|end| end == RECORD);
     if record {
         of_record(path, symbols, take)
@@ -82,7 +82,7 @@ pub(super) fn read(
     }
 }
 
-fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<Told> {
+fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<TraceRead> {
     let mut trace = Trace::open(path, None)?;
     // fio logs have no processes, and nothing but the one file is in most of them.
     if trace.format() == Format::Fio {
@@ -96,7 +96,7 @@ fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> 
     let mut numbers: Vec<[Option<Symbol>; 2]> = Vec::new();
     let mut sizes: HashMap<FileId, u64> = HashMap::new();
     let mut first = None;
-    let mut told = Told::of(path);
+    let mut told = TraceRead::of(path);
     while let Some(access) = trace.next(&mut names) {
         let end = access.extent.end();
         if end > 0 {
@@ -104,9 +104,9 @@ fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> 
             *size = end.max(*size);
         }
         let kind = match access.operation {
-            Operation::Start => Kind::Start,
+            Operation::Start => SymbolKind::Start,
             Operation::Write => continue,
-            Operation::Open | Operation::Read | Operation::Map => Kind::File,
+            Operation::Open | Operation::Read | Operation::Map => SymbolKind::File,
         };
         let context = context(&names, access.who);
         let announced = !access.operation.has_bytes();
@@ -147,13 +147,13 @@ fn context(names: &Names, who: WhoId) -> Context {
     }
 }
 
-fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<Told> {
+fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<TraceRead> {
     let mut reader = Reader::open(path)?;
     let files = reader.shared_files();
     let threads = reader.threads().clone();
     let mut visits = Visits::default();
     let mut started: HashMap<Context, String> = HashMap::new();
-    let mut told = Told::of(path);
+    let mut told = TraceRead::of(path);
     while let Some(access) = reader.next_access() {
         let access = match access {
             Ok(access) => access,
@@ -190,7 +190,7 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
                 started.clear();
             }
             started.insert(context, exe.clone());
-            event(Kind::Start, Path::new(exe), None, None);
+            event(SymbolKind::Start, Path::new(exe), None, None);
         }
         if visits.new_to(context, access.file, access.kind == Call::Open) {
             let identity = Identity {
@@ -199,13 +199,13 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
                 made: 0,
             };
             let identity = (file.ino != 0).then_some(identity);
-            event(Kind::File, &file.path, identity, Some(file.size));
+            event(SymbolKind::File, &file.path, identity, Some(file.size));
         }
     }
     told.checked()
 }
 
-impl Told {
+impl TraceRead {
     fn of(path: &Path) -> Self {
         Self {
             path: path.display().to_string(),

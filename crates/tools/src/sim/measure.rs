@@ -15,7 +15,7 @@
 //! A [`Measured`] has an [`Arm`] for each threshold, and that a [`Cached`] for each size of memory: the model sees each
 //! event once, however many there are.
 
-use foreread_sources::files::{Context, Kind, Model, Prediction, Symbol};
+use foreread_sources::files::{Context, Model, Prediction, Symbol, SymbolKind};
 use rustc_hash::FxHashMap;
 
 use super::cache::{Cache, Sum};
@@ -126,8 +126,8 @@ impl Measured {
 
     fn see(&mut self, event: &Event, learn: bool) {
         match event.kind {
-            Kind::Start => self.model.start(event.context, event.symbol, learn),
-            Kind::File => self.model.see(event.context, event.symbol, learn),
+            SymbolKind::Start => self.model.start(event.context, event.symbol, learn),
+            SymbolKind::File => self.model.see(event.context, event.symbol, learn),
         }
     }
 

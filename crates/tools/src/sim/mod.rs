@@ -25,9 +25,9 @@ use crate::args;
 use crate::output::output;
 use cache::Cache;
 use device::{Device, Reads};
-use events::{Event, Told};
+use events::{Event, TraceRead};
 use measure::{Measured, Sizes};
-use models::{Asked, Limits, Sequences};
+use models::{Limits, ModelChoice, Sequences};
 
 /// Symbols that are known for each file that a model may know: those it has forgotten are still told apart by the
 /// caches, and so are files and programs of one name.
@@ -38,8 +38,8 @@ const TICK: u64 = 1 << 16;
 /// All that is said.
 pub(crate) struct Compared<'a> {
     args: &'a args::Sim,
-    trained: Vec<Told>,
-    tested: Vec<Told>,
+    trained: Vec<TraceRead>,
+    tested: Vec<TraceRead>,
     models: Vec<Measured>,
     /// Hits of a cache without prefetching, for each size of memory.
     plain_hits: Vec<u64>,
@@ -59,7 +59,7 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
         nodes: args.max_nodes,
     };
     let asked = match args.models.as_slice() {
-        [] => &Asked::USUAL[..],
+        [] => &ModelChoice::USUAL[..],
         given => given,
     };
     let each = asked

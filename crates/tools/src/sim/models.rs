@@ -62,7 +62,7 @@ enum Sort {
 
 /// A model as it is asked for: parameters left open stand for those of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ModelChoice {
     sort: Sort,
     size: Option<usize>,
     order: Option<usize>,
@@ -80,15 +80,15 @@ pub(crate) enum Sequences {
     Machine,
 }
 
-impl Asked {
+impl ModelChoice {
     /// What is compared unless asked otherwise: the paper's models with its parameters, and jumps.
-    pub(crate) const USUAL: [Asked; 6] = [
-        Asked::any(Sort::Last, 0),
-        Asked::any(Sort::Trie, 0),
-        Asked::any(Sort::Pcm, 0),
-        Asked::any(Sort::Epcm, 0),
-        Asked::any(Sort::Epcm, 8),
-        Asked::any(Sort::Ahead, 8),
+    pub(crate) const USUAL: [ModelChoice; 6] = [
+        ModelChoice::any(Sort::Last, 0),
+        ModelChoice::any(Sort::Trie, 0),
+        ModelChoice::any(Sort::Pcm, 0),
+        ModelChoice::any(Sort::Epcm, 0),
+        ModelChoice::any(Sort::Epcm, 8),
+        ModelChoice::any(Sort::Ahead, 8),
     ];
 
     const fn any(sort: Sort, jump: usize) -> Self {
@@ -228,7 +228,7 @@ fn number(text: &str, range: RangeInclusive<usize>) -> Result<usize, String> {
     })
 }
 
-impl FromStr for Asked {
+impl FromStr for ModelChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     fn each(text: &str, sizes: &[usize], orders: &[usize]) -> Vec<String> {
-        let asked: Asked = text.parse().expect("a model");
+        let asked: ModelChoice = text.parse().expect("a model");
         let named = asked.each(sizes, orders).into_iter();
         named.map(|named| named.to_string()).collect()
     }
@@ -287,7 +287,7 @@ mod tests {
         ] {
             assert_eq!(each(text, &[2], &[2]), [text], "its own parameters stand");
         }
-        let usual = Asked::USUAL.iter().flat_map(|one| one.each(&[], &[]));
+        let usual = ModelChoice::USUAL.iter().flat_map(|one| one.each(&[], &[]));
         let usual: Vec<String> = usual.map(|named| named.to_string()).collect();
         assert_eq!(
             usual,
@@ -310,7 +310,7 @@ mod tests {
             "epcm:64/x",
             "trie:5000",
         ] {
-            assert!(wrong.parse::<Asked>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ModelChoice>().is_err(), "{wrong}");
         }
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Compared;
 use super::cache::Sum;
 use super::device::Reads;
-use super::events::Told;
+use super::events::TraceRead;
 use super::measure::{ASSUMED_SIZE, Arm, Cached, Measured};
 use super::quantiles::Quantiles;
 
@@ -214,7 +214,7 @@ fn notes(compared: &Compared) -> Vec<String> {
     notes
 }
 
-impl Told {
+impl TraceRead {
     fn line(&self) -> String {
         format!(
             "{}: {}",
@@ -238,8 +238,8 @@ fn or_none(value: Option<u64>) -> String {
 /// The comparison as JSON.
 #[derive(Serialize)]
 pub(super) struct Json<'a> {
-    trained: &'a [Told],
-    tested: &'a [Told],
+    trained: &'a [TraceRead],
+    tested: &'a [TraceRead],
     learning: bool,
     /// Whether the size of any file was assumed.
     sizes_assumed: bool,

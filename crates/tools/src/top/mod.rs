@@ -61,7 +61,7 @@ impl Now {
 
 /// The same, as scripts read it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Snapshot<'a> {
     runs: &'a [Run],
     daemon: Option<&'a Status>,
 }
@@ -120,7 +120,7 @@ fn once(args: &args::daemon::Top, socket: &Path) -> Result<ExitCode> {
     let now = Now::look(&mut Runs::default(), socket);
     let mut out = output();
     if args.json {
-        let told = Told {
+        let told = Snapshot {
             runs: &now.runs,
             daemon: now.daemon.as_ref().and_then(|told| told.as_ref().ok()),
         };

@@ -79,9 +79,9 @@ pub(crate) fn how(live: &Live) -> &'static str {
 
 /// The runs that are known.
 #[derive(Default)]
-pub(super) struct Runs(BTreeMap<u32, Known>);
+pub(super) struct Runs(BTreeMap<u32, KnownRun>);
 
-struct Known {
+struct KnownRun {
     /// When its helper was started, in the kernel's ticks, to tell it from a later process of this number.
     started: u64,
     front: u32,
@@ -109,7 +109,7 @@ impl Runs {
                 self.0.remove(&helper);
                 if let Some(visit) = visit(helper) {
                     let command = command(helper);
-                    let known = Known {
+                    let known = KnownRun {
                         started,
                         front,
                         command,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use foreread_lists::{Format, Line, State, Writer};
+use foreread_lists::{FileState, Format, Line, Writer};
 use foreread_plan::PathMap;
 use foreread_plan::format::{Ending, Reader};
 use foreread_sys::replace;
@@ -77,7 +77,7 @@ fn list(reader: &mut Reader, map: &PathMap, to: Format, out: impl Write) -> Resu
             took_ns: access.took,
             pid: thread.map_or(0, |thread| thread.pid),
             tid: thread.map_or(0, |thread| thread.tid),
-            state: State {
+            state: FileState {
                 size: Some(meta.size),
                 mtime_ns: Some(meta.mtime_ns),
             },

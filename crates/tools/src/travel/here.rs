@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use foreread_lists::State;
+use foreread_lists::FileState;
 use foreread_plan::{Advice, FileId, FileMeta, PathMap};
 use foreread_run::Making;
 use foreread_sys::file::{FileFacts, open_regular};
@@ -67,7 +67,7 @@ impl Fit {
 /// What is wanted of a file of a list.
 pub(super) struct Wanted<'a> {
     pub(super) path: &'a Path,
-    pub(super) state: State,
+    pub(super) state: FileState,
     pub(super) advice: Advice,
     pub(super) written: bool,
     /// Whether its bytes are read.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use foreread_lists::{Format, Line, Lines, State};
+use foreread_lists::{FileState, Format, Line, Lines};
 use foreread_plan::format::{MAX_ID, Place, Reader};
 use foreread_plan::{Access, Extent, FileId, Kind, PathMap, Summary, ThreadId, ThreadMeta};
 use foreread_run::Making;
@@ -231,7 +231,7 @@ impl Importing {
         for (id, meta) in files.iter().filter(|(_, meta)| !meta.written) {
             let wanted = Wanted {
                 path: &meta.path,
-                state: State {
+                state: FileState {
                     size: Some(meta.size),
                     mtime_ns: Some(meta.mtime_ns),
                 },
