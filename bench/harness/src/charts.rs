@@ -343,6 +343,8 @@ fn of_curve(curve: &Measured) -> Chart {
     let several = curve.points.iter().any(|point| point.readers > 1);
     let (y, value): (_, fn(&Point, &Run) -> Option<f64>) = if several {
         ("seconds until all have ended", |_, run| Some(run.seconds))
+    } else if curve.single {
+        ("ms a read", |point, run| Some(point.read_ms(run)))
     } else {
         ("MiB asked for, a second", |point, run| {
             Some(point.needed_bytes as f64 / MIB / run.seconds)
@@ -516,6 +518,7 @@ mod tests {
             x,
             readers: 1,
             needed_bytes: 1 << 20,
+            reads: 1,
             plain: run(9.0),
             foreread: run(seconds),
             fixed: None,
@@ -532,6 +535,7 @@ mod tests {
             about: "shuffled reads".into(),
             unit: format!("KiB of {name}"),
             disk: "hdd-7200".into(),
+            single: false,
             points,
         };
         let results = Results {

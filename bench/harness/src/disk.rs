@@ -84,6 +84,17 @@ impl Platter {
     }
 }
 
+/// Which part of a model's disk is served.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// Its bytes.
+    pub size: u64,
+    /// The disk's byte at which it begins.
+    pub begins: u64,
+    /// Only the image, a file without content, without ext4 in it.
+    pub image: bool,
+}
+
 /// A mounted slow disk and the process that serves it.
 struct Slow {
     server: Child,
@@ -102,6 +113,11 @@ impl Disk {
 
     /// A disk of this kind, large enough for a copy of the folder `data`.
     pub fn ready(kind: DiskKind, data: &Path, tools: &Tools) -> Result<Self> {
+        Self::beginning(0, kind, data, tools)
+    }
+
+    /// Such a disk that is the part of the model's from the byte `begins` on.
+    pub fn beginning(begins: u64, kind: DiskKind, data: &Path, tools: &Tools) -> Result<Self> {
         if kind == DiskKind::Own {
             return Ok(Self::own());
         }
@@ -114,6 +130,33 @@ impl Disk {
         }
         // Room for ext4's own blocks and for outputs written beside the data.
         let size = (used + used / 8 + (256 << 20)).next_multiple_of(1 << 20);
+        let image = false;
+        let place = Place {
+            size,
+            begins,
+            image,
+        };
+        Self::start(kind, place, tools)
+    }
+
+    /// All of the model's disk as one file without content, and that file.
+    pub fn whole(kind: DiskKind, tools: &Tools) -> Result<(Self, PathBuf)> {
+        let place = Place {
+            size: foreread_disk::hdd::CAPACITY / IMAGE_UNIT * IMAGE_UNIT,
+            begins: 0,
+            image: true,
+        };
+        let disk = Self::start(kind, place, tools)?;
+        let slow = disk
+            .slow
+            .as_ref()
+            .context("the disk is the machine's own")?;
+        let file = slow.mounted.image();
+        Ok((disk, file))
+    }
+
+    /// Has a process of its own serve a part of a model's disk.
+    fn start(kind: DiskKind, place: Place, tools: &Tools) -> Result<Self> {
         let dir = tools.root.join(format!("mnt-{}", kind.name()));
         let mut server = Command::new(std::env::current_exe().context("finding this program")?)
             .args([
@@ -121,10 +164,13 @@ impl Disk {
                 "--model",
                 kind.name(),
                 "--size",
-                &size.to_string(),
+                &place.size.to_string(),
+                "--begins",
+                &place.begins.to_string(),
                 "--dir",
             ])
             .arg(&dir)
+            .args(place.image.then_some("--image"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C is for the benchmark, which then takes the disk down in order.
@@ -222,8 +268,11 @@ impl Drop for Slow {
 /// What the server prints once the disk is mounted.
 const READY: &str = "ready";
 
+/// Sizes of disks are multiples of this many bytes.
+const IMAGE_UNIT: u64 = 4096;
+
 /// Serves a slow disk in `dir` until standard input closes.
-pub fn serve(model: &str, dir: &Path, size: u64) -> Result<()> {
+pub fn serve(model: &str, dir: &Path, place: Place) -> Result<()> {
     let model = model
         .parse()
         .with_context(|| format!("`{model}` names no disk model"))?;
@@ -232,7 +281,9 @@ pub fn serve(model: &str, dir: &Path, size: u64) -> Result<()> {
         foreread_slowdisk::unmount(dir).with_context(|| format!("clearing {}", dir.display()))?;
     }
     let options = Options {
-        size,
+        size: place.size,
+        begins: place.begins,
+        file_only: place.image,
         ..Options::new(model, dir)
     };
     let disk = foreread_slowdisk::mount(&options)

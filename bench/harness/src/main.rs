@@ -93,7 +93,20 @@ fn act(cli: Cli) -> Result<()> {
             what: Data::Trace { events },
         }) => return made_trace::write(*events),
         Some(Task::ReadFile(reading)) => return reader::read(reading),
-        Some(Task::ServeDisk { model, dir, size }) => return disk::serve(model, dir, *size),
+        Some(Task::ServeDisk {
+            model,
+            dir,
+            size,
+            begins,
+            image,
+        }) => {
+            let place = disk::Place {
+                size: *size,
+                begins: *begins,
+                image: *image,
+            };
+            return disk::serve(model, dir, place);
+        }
         None => {}
     }
     if cli.list {

@@ -107,6 +107,12 @@ pub enum Task {
         dir: PathBuf,
         #[arg(long)]
         size: u64,
+        /// Where on the model's disk it begins.
+        #[arg(long)]
+        begins: u64,
+        /// Only the image, without ext4.
+        #[arg(long)]
+        image: bool,
     },
 }
 

@@ -32,6 +32,9 @@ pub enum Order {
     /// As `random`, and only blocks that lie a little apart: so many blocks are left out
     /// between two, from none to as many as fit into 256 KiB.
     Gaps,
+    /// Each block [`Reading::distance`] from the one before, give or take a turn of the platter: up the
+    /// file, down again where it ends, and so on.
+    Apart,
 }
 
 /// Who keeps ahead.
@@ -60,6 +63,9 @@ pub struct Reading {
     /// Blocks to read.
     #[arg(long)]
     pub count: u64,
+    /// Bytes between two blocks of `apart`.
+    #[arg(long)]
+    pub distance: Option<u64>,
     /// Read only this eighth of the file, so that several readers share no block.
     #[arg(long)]
     pub part: Option<u64>,
@@ -84,6 +90,8 @@ pub struct Reading {
 const PARTS: u64 = 8;
 /// The largest gap of [`Order::Gaps`], in bytes.
 const LARGEST_GAP: u64 = 256 << 10;
+/// More than a track, in bytes: the largest stretch of [`Order::Apart`].
+const TURN: u64 = 1 << 20;
 /// How often the engine is told what was read.
 const TOLD: Duration = Duration::from_micros(250);
 const SEED: u64 = 21;
@@ -117,6 +125,9 @@ pub fn read(reading: &Reading) -> Result<()> {
 
 /// Where the blocks lie, in the order of reading.
 fn offsets(reading: &Reading, size: u64) -> Result<Vec<u64>> {
+    if reading.order == Order::Apart {
+        return apart(reading, size);
+    }
     let all = size / reading.block.max(1);
     let (blocks, first) = match reading.part {
         Some(part) => (all / PARTS, part * (all / PARTS)),
@@ -155,6 +166,28 @@ fn offsets(reading: &Reading, size: u64) -> Result<Vec<u64>> {
     Ok(chosen
         .into_iter()
         .map(|block| (first + block) * reading.block)
+        .collect())
+}
+
+/// Where the blocks of [`Order::Apart`] lie: by chance in a stretch as long as a turn of the platter, or else all would
+/// be at one angle. Each time the file has been gone through the stretches lie before those of the time before: what the
+/// disk has read on is no block to come.
+fn apart(reading: &Reading, size: u64) -> Result<Vec<u64>> {
+    let distance = reading.distance.context("no distance is given")?;
+    let stretch = TURN.min(distance / 2).max(reading.block);
+    let room = size.saturating_sub((reading.count + 1) * stretch);
+    let hops = (room / distance.max(1)).min(reading.count.saturating_sub(1));
+    if hops == 0 {
+        bail!("{} is shorter than the distance", reading.file.display());
+    }
+    let mut random = Random(SEED);
+    Ok((0..reading.count)
+        .map(|i| {
+            let (pass, within) = (i / hops, i % hops);
+            let place = if pass % 2 == 0 { within } else { hops - within };
+            let within = random.below(stretch / reading.block) * reading.block;
+            place * distance + (reading.count - pass) * stretch + within
+        })
         .collect())
 }
 
@@ -310,12 +343,34 @@ mod tests {
             order,
             block: 4096,
             count,
+            distance: None,
             part: None,
             ahead: Ahead::None,
             budget: None,
             fixed: false,
             request_pages: None,
             infill_pages: None,
+        }
+    }
+
+    #[test]
+    fn blocks_apart_are_read_once_and_lie_the_distance_from_each_other_within_two_turns() {
+        let size = 8 << 30;
+        for distance in [64 << 10, 16 << 20, 7 << 30] {
+            let reading = Reading {
+                distance: Some(distance),
+                ..reading(Order::Apart, 200)
+            };
+            let found = offsets(&reading, size).unwrap();
+            let mut sorted = found.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), 200);
+            assert!(sorted.last().is_some_and(|last| last + 4096 <= size));
+            for two in found.windows(2) {
+                let off = two[0].abs_diff(two[1]).abs_diff(distance);
+                assert!(off <= 2 * TURN.min(distance / 2), "{distance}: {two:?}");
+            }
         }
     }
 

@@ -127,6 +127,10 @@ fn curve_table(curve: &Measured) -> String {
         column("faster", 8, |p| {
             format!("{:.2}x", p.plain.seconds / p.foreread.seconds)
         }),
+        column("plain, ms", 11, |p| format!("{:.2}", p.read_ms(&p.plain))),
+        column("foreread, ms", 14, |p| {
+            format!("{:.2}", p.read_ms(&p.foreread))
+        }),
         column("fixed", 7, |p| seconds(p.fixed.map(|run| run.seconds))),
         column("fair", 7, |p| format!("{:.3}", p.foreread.fairness)),
         column("x plain", 9, |p| traffic(p, Some(&p.plain))),
@@ -135,9 +139,15 @@ fn curve_table(curve: &Measured) -> String {
     ];
     let fixed = curve.points.iter().any(|point| point.fixed.is_some());
     let several = curve.points.iter().any(|point| point.readers > 1);
+    let device = curve
+        .points
+        .iter()
+        .any(|point| point.plain.device_bytes.is_some());
     columns.retain(|column| match column.title {
         "fixed" | "x fixed" => fixed,
         "fair" => several,
+        "plain, ms" | "foreread, ms" => curve.single,
+        "x plain" | "x foreread" => device,
         _ => true,
     });
     let text = table(&columns, &curve.points, 0);
@@ -276,10 +286,12 @@ mod tests {
             about: "reads".into(),
             unit: "MiB aimed at first".into(),
             disk: "hdd-7200".into(),
+            single: false,
             points: vec![Point {
                 x: 64,
                 readers,
                 needed_bytes: 1 << 30,
+                reads: 1,
                 plain: run(1234.5),
                 foreread: run(617.25),
                 fixed,

@@ -466,6 +466,7 @@ mod tests {
             x: readers,
             readers,
             needed_bytes: 100 * readers,
+            reads: 1,
             plain: run(9.0, 1.0, 100 * readers),
             foreread,
             fixed: None,
@@ -475,6 +476,7 @@ mod tests {
             about: String::new(),
             unit: "programs".into(),
             disk: "hdd-7200".into(),
+            single: false,
             points: vec![point(1, run(2.0, 1.0, 150)), point(8, eight)],
         };
         let good = render_contention(&[curve(run(5.0, 0.95, 1200))]);

@@ -77,6 +77,9 @@ struct MountArgs {
     /// Spread the image over the disk's full stroke: seeks are as long as on a full 500 GB disk
     #[arg(long)]
     stretch: bool,
+    /// Where on a rotating disk the image begins: inner tracks hold less and are slower
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "stretch")]
+    begins: Option<u64>,
     /// Apply the model's time to writes, too
     #[arg(long)]
     slow_writes: bool,
@@ -98,6 +101,7 @@ impl MountArgs {
             dir: self.dir.clone(),
             size: self.size,
             stretch: self.stretch,
+            begins: self.begins.unwrap_or(0),
             slow_writes: self.slow_writes,
             file_only: self.file_only,
         }
@@ -150,6 +154,9 @@ fn start(action: &str, options: &Options) -> Result<Mounted, Error> {
         .args(way)
         .args(["mount", "--serve", "--size"])
         .arg(options.size.to_string());
+    if options.begins > 0 {
+        command.args(["--begins", &options.begins.to_string()]);
+    }
     for (flag, set) in [
         ("--stretch", options.stretch),
         ("--slow-writes", options.slow_writes),

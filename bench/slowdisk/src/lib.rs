@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foreread_disk::{Layout, Model};
+use foreread_disk::{Layout, Model, hdd};
 use fuser::{Filesystem, MountOption, Session, SessionACL};
 
 use error::At;
@@ -69,6 +69,8 @@ pub struct Options {
     pub size: u64,
     /// Spread the image over the model's whole stroke ([`Layout::stretch`]).
     pub stretch: bool,
+    /// The byte of the model's disk at which the image begins ([`Layout::begins`]).
+    pub begins: u64,
     /// Let writes take the model's time. Otherwise they are done at once, so that
     /// preparing data is quick, and only reads are slow.
     pub slow_writes: bool,
@@ -84,6 +86,7 @@ impl Options {
             dir: dir.into(),
             size: 8 << 30,
             stretch: false,
+            begins: 0,
             slow_writes: false,
             file_only: false,
         }
@@ -100,6 +103,12 @@ pub struct SlowDisk {
 /// Makes a slow disk and mounts it. Needs root and FUSE; without loop devices it
 /// comes out as with `file_only`, and [`Mounted::notes`] says so.
 pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
+    if options.begins.saturating_add(options.size) > hdd::CAPACITY {
+        return Err(Error::Size {
+            value: options.begins.to_string(),
+            why: "an image that begins there does not end on the disk of 500 GB",
+        });
+    }
     let mounted = place::claim(options)?;
     let started = Server::start()
         .at("start serving", &options.dir)
@@ -125,6 +134,7 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
     disk.build(Layout {
         size: options.size,
         stretch: options.stretch,
+        begins: options.begins,
     })?;
     Ok(disk)
 }

@@ -76,6 +76,9 @@ pub struct Layout {
     /// what it would be in reality: the first `size` bytes of a 500 GB disk,
     /// among which seeks are short. Only the disk with a moving head cares.
     pub stretch: bool,
+    /// The disk's byte at which the image begins. Further in, a track holds less:
+    /// the same bytes take more turns. Only the disk with a moving head cares.
+    pub begins: u64,
 }
 
 impl Layout {
@@ -84,14 +87,23 @@ impl Layout {
         Layout {
             size,
             stretch: false,
+            begins: 0,
+        }
+    }
+
+    /// `size` bytes from the disk's byte `begins` on.
+    pub fn beginning(begins: u64, size: u64) -> Layout {
+        Layout {
+            begins,
+            ..Layout::new(size)
         }
     }
 
     /// `size` bytes spread over the disk's whole stroke.
     pub fn stretched(size: u64) -> Layout {
         Layout {
-            size,
             stretch: true,
+            ..Layout::new(size)
         }
     }
 }

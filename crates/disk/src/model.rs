@@ -109,13 +109,17 @@ const HDD_7200: Spec = Spec {
     summary: "7200 rpm desktop disk, 500 GB",
     source: "Seagate Barracuda 7200.11 product manual (average seek 8.5 ms, 105 MB/s sustained, \
              32 MB cache, 32-deep queue); seek curve after Ruemmler and Wilkes, \
-             An Introduction to Disk Drive Modeling (IEEE Computer, 1994)",
+             An Introduction to Disk Drive Modeling (IEEE Computer, 1994); zones are an assumption: the \
+             radii of a 3.5-inch platter",
     facts: &[
         ("average seek", "8.5 ms over the whole stroke"),
         ("track to track", "0.8 ms"),
         ("full stroke", "18 ms"),
         ("rotation", "8.33 ms (7200 rpm)"),
-        ("transfer", "105 MB/s sustained, head switches included"),
+        (
+            "transfer",
+            "105 MB/s sustained on the outermost tracks, head switches included; half of that on the innermost, in 16 zones",
+        ),
         (
             "queue",
             "32 requests, least positioning time first, none waits long over 0.5 s",

@@ -160,6 +160,36 @@ fn a_deep_queue_halves_the_time_of_a_random_read() {
     assert!((1.7..2.8).contains(&gain), "{gain}");
 }
 
+/// Reading in order from the disk's byte `begins` on, MB/s.
+fn rate_at(begins: u64) -> f64 {
+    let mut disk = Disk::new(Model::Hdd7200, Layout::beginning(begins, GIB));
+    let len = 1 << 20;
+    let ns = run(&mut disk, 256, len, 4, 20_000, |i| i * u64::from(len));
+    (256 << 20) as f64 * 1e3 / ns as f64
+}
+
+#[test]
+fn inner_tracks_hold_less_and_are_slower_in_proportion() {
+    within(3.0, rate_at(0), 105.0);
+    let rates: Vec<f64> = (0..5).map(|i| rate_at(i * 110_000_000_000)).collect();
+    assert!(
+        rates.is_sorted_by(|outer, inner| outer > inner),
+        "{rates:?}"
+    );
+    let share = hdd::track_bytes(hdd::ZONES - 1) as f64 / hdd::track_bytes(0) as f64;
+    within(3.0, rate_at(hdd::CAPACITY - GIB), 105.0 * share);
+    within(2.0, share, 0.5);
+}
+
+#[test]
+fn a_turn_takes_as_long_on_every_track_and_a_random_read_nearly_so() {
+    let us = |begins| {
+        let layout = Layout::beginning(begins, GIB);
+        random_us(Model::Hdd7200, layout, 256 << 20)
+    };
+    within(10.0, us(hdd::CAPACITY - GIB), us(0));
+}
+
 #[test]
 fn a_volume_at_rest_lets_a_burst_through_and_then_its_cap() {
     let mut disk = Disk::new(Model::NetworkSsd, Layout::new(IMAGE));

@@ -67,9 +67,9 @@ fn play(model: Model, layout: Layout, all: &[Arrival], step: Option<u64>) -> Vec
 proptest! {
     #[test]
     fn each_completes_once_after_its_arrival_and_within_a_bound(
-        model in model(), stretch: bool, all in arrivals()
+        model in model(), stretch: bool, begins in 0..490_000_000_000_u64, all in arrivals()
     ) {
-        let layout = Layout { size: 8 << 30, stretch };
+        let layout = Layout { stretch, ..Layout::beginning(begins, 8 << 30) };
         let done = play(model, layout, &all, None);
         prop_assert!(done.is_sorted_by_key(|completion| completion.at_ns));
         let mut at = HashMap::new();
@@ -90,9 +90,10 @@ proptest! {
 
     #[test]
     fn looking_at_the_clock_more_often_changes_nothing(
-        model in model(), all in arrivals(), step in 100_000..5_000_000u64
+        model in model(), begins in 0..490_000_000_000_u64, all in arrivals(),
+        step in 100_000..5_000_000u64
     ) {
-        let layout = Layout::new(8 << 30);
+        let layout = Layout::beginning(begins, 8 << 30);
         prop_assert_eq!(
             play(model, layout, &all, None),
             play(model, layout, &all, Some(step))

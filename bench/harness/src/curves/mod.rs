@@ -1,6 +1,6 @@
-//! The talk's other figures: how fast a known random order is read, against the memory for
-//! reordering, the largest request, the infill and the memory target with and without AIMD; and
-//! several programs under one memory limit.
+//! The talk's other figures: how fast a known order is read, against the distance between two
+//! reads, the place on the platter, the memory for reordering, the largest request, the infill and
+//! the memory target with and without AIMD; and several programs under one memory limit.
 //!
 //! Each curve is measured with this program itself as the reader ([`crate::reader`]), by
 //! [`measure`]: plain once where nothing that changes concerns it, then with foresight at every point. Of readers that
@@ -31,6 +31,10 @@ pub struct Curve {
 enum Kind {
     /// One reader; the option of `read-file` that changes.
     Option(Changing),
+    /// One reader of all of the disk; the distance between two reads changes.
+    Seek(Changing),
+    /// One reader; what changes is where on the disk its data begins.
+    Platter(Changing),
     /// As `Option`, once more at each point with the memory target held where it starts, and all
     /// within so many bytes of memory.
     Adapt(Changing, u64),
@@ -38,8 +42,9 @@ enum Kind {
     Contend { processes: &'static [u64] },
 }
 
-/// An option of `read-file`, its values, and the options that stay.
+/// What changes, its values, and the options of `read-file` that stay.
 struct Changing {
+    /// The option, where it is one of `read-file`.
     option: &'static str,
     /// In the curve's unit.
     values: &'static [u64],
@@ -52,6 +57,13 @@ struct Changing {
     count: u64,
     /// Who keeps ahead.
     ahead: &'static str,
+}
+
+impl Changing {
+    /// A value as the option takes it.
+    fn value(&self, x: u64) -> u64 {
+        x * self.scale.0 / self.scale.1
+    }
 }
 
 const HDD: &[DiskKind] = &[DiskKind::Hdd7200];
@@ -70,6 +82,12 @@ const ADAPT_MEMORY: u64 = 16 << 20;
 /// All curves. A row is read as a line.
 #[rustfmt::skip]
 pub const ALL: &[Curve] = &[
+    Curve { name: "seek", about: "256 reads of 4 KiB against the distance from one to the next", disks: HDD, unit: "MiB from the read before",
+        kind: Kind::Seek(Changing { option: "--distance", values: &[1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144],
+            scale: (1 << 20, 1), order: "apart", block: 4096, count: 256, ahead: "engine" }) },
+    Curve { name: "platter", about: "96 random 1 MiB reads against where on the disk they lie", disks: HDD, unit: "GB from the outermost track",
+        kind: Kind::Platter(Changing { option: "begins", values: &[0, 100, 200, 300, 400, 498], scale: (1_000_000_000, 1), order: "random",
+            block: 1 << 20, count: 96, ahead: "engine" }) },
     Curve { name: "buffer", about: "3,000 random 4 KiB reads against the memory for reordering", disks: HDD, unit: "MiB for reordering",
         kind: Kind::Option(Changing { option: "--budget", values: &[1, 2, 4, 8, 16], scale: (1 << 20, 1), order: "random",
             block: 4096, count: 3000, ahead: "library" }) },
@@ -98,6 +116,8 @@ pub struct Measured {
     pub unit: String,
     /// The disk.
     pub disk: String,
+    /// Whether a single read's time is the figure, rather than the speed.
+    pub single: bool,
     /// Its points, in order.
     pub points: Vec<Point>,
 }
@@ -111,6 +131,8 @@ pub struct Point {
     pub readers: u64,
     /// Bytes all readers together ask for, each once.
     pub needed_bytes: u64,
+    /// Blocks they read, each once.
+    pub reads: u64,
     /// Without foresight.
     pub plain: Run,
     /// With it.
@@ -121,6 +143,11 @@ pub struct Point {
 }
 
 impl Point {
+    /// Milliseconds of the run for each read.
+    pub fn read_ms(&self, run: &Run) -> f64 {
+        run.seconds * 1e3 / self.reads as f64
+    }
+
     /// Bytes read from the device for each byte needed: what lies above 1 was fetched in vain, was fetched
     /// again after it had left memory (thrashing), or lay in a gap.
     pub fn traffic(&self, run: &Run) -> Option<f64> {
@@ -188,6 +215,7 @@ mod tests {
             x: 1,
             readers: 1,
             needed_bytes: 1000,
+            reads: 1,
             plain: run(None),
             foreread: run(Some(1500)),
             fixed: None,

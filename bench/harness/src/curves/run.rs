@@ -13,7 +13,7 @@ use crate::cache;
 use crate::case::Size;
 use crate::cases::{RANDOM, RANDOM_FILE};
 use crate::cgroup::MemoryGroup;
-use crate::device::{DEFAULT_READ_AHEAD_KB, Device};
+use crate::device::{DEFAULT_READ_AHEAD_KB, Device, ReadAhead};
 use crate::disk::{Disk, DiskKind};
 use crate::process::{self, Invocation, Outcome};
 use crate::scratch::Scratch;
@@ -27,37 +27,30 @@ pub fn measure(
     tools: &Tools,
     say: &dyn Fn(&str),
 ) -> Result<Measured> {
-    say("data");
-    let original = RANDOM.folder(Size::Quick, tools)?;
-    let disk = Disk::ready(kind, &original, tools)?;
-    say("copying");
-    let data = disk.holding(&original)?;
-    let device = Device::holding(&data)?;
-    let _read_ahead = device
-        .as_ref()
-        .map(|device| device.set_read_ahead(DEFAULT_READ_AHEAD_KB))
-        .transpose()?;
     let scratch = Scratch::new(curve.name, tools)?;
-    let bench = Bench {
-        file: data.join(RANDOM_FILE),
-        disk,
-        device,
-        scratch: &scratch.0,
-        program: std::env::current_exe().context("finding this program")?,
-    };
+    let from = |begins| Bench::from(begins, kind, &scratch.0, tools, say);
     let points = match &curve.kind {
-        Kind::Option(changing) => bench.option(changing, None, say),
+        Kind::Option(changing) => from(0)?.option(changing, None, say),
+        Kind::Seek(changing) => {
+            let (disk, file) = Disk::whole(kind, tools)?;
+            Bench::of(disk, file, &scratch.0)?.seek(changing, say)
+        }
+        Kind::Platter(changing) => {
+            let point = |&x| from(changing.value(x))?.reading(changing, x, say);
+            changing.values.iter().map(point).collect()
+        }
         Kind::Adapt(changing, memory) => {
             let group = MemoryGroup::new(curve.name, *memory)?;
-            bench.option(changing, Some(&group), say)
+            from(0)?.option(changing, Some(&group), say)
         }
-        Kind::Contend { processes } => bench.contend(processes, curve.name, say),
+        Kind::Contend { processes } => from(0)?.contend(processes, curve.name, say),
     }?;
     Ok(Measured {
         curve: curve.name.into(),
         about: curve.about.into(),
         unit: curve.unit.into(),
         disk: kind.name().into(),
+        single: matches!(curve.kind, Kind::Seek(_)),
         points,
     })
 }
@@ -67,11 +60,82 @@ struct Bench<'a> {
     file: PathBuf,
     disk: Disk,
     device: Option<Device>,
+    _read_ahead: Option<ReadAhead>,
     scratch: &'a Path,
     program: PathBuf,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// The common data, on a disk that begins at the byte `begins` of its model's.
+    fn from(
+        begins: u64,
+        kind: DiskKind,
+        scratch: &'a Path,
+        tools: &Tools,
+        say: &dyn Fn(&str),
+    ) -> Result<Self> {
+        say("data");
+        let original = RANDOM.folder(Size::Quick, tools)?;
+        let disk = Disk::beginning(begins, kind, &original, tools)?;
+        say("copying");
+        let file = disk.holding(&original)?.join(RANDOM_FILE);
+        Self::of(disk, file, scratch)
+    }
+
+    /// The file, on the disk.
+    fn of(disk: Disk, file: PathBuf, scratch: &'a Path) -> Result<Self> {
+        let device = Device::holding(&file)?;
+        let read_ahead = device
+            .as_ref()
+            .map(|device| device.set_read_ahead(DEFAULT_READ_AHEAD_KB))
+            .transpose()?;
+        Ok(Self {
+            file,
+            disk,
+            device,
+            _read_ahead: read_ahead,
+            scratch,
+            program: std::env::current_exe().context("finding this program")?,
+        })
+    }
+
+    /// One reader, which goes another way at each point, and so is measured plain at each.
+    fn seek(&self, changing: &Changing, say: &dyn Fn(&str)) -> Result<Vec<Point>> {
+        let point = |&x: &u64| {
+            say(&format!("{} {x}", changing.option));
+            let way = [changing.option.to_owned(), changing.value(x).to_string()];
+            self.pair(changing, x, &way)
+        };
+        changing.values.iter().map(point).collect()
+    }
+
+    /// One reader, on a disk chosen for this point.
+    fn reading(&self, changing: &Changing, x: u64, say: &dyn Fn(&str)) -> Result<Point> {
+        say(&format!("{} {x}", changing.option));
+        self.pair(changing, x, &[])
+    }
+
+    /// A point: the reader with these further options, plain and with foresight.
+    fn pair(&self, changing: &Changing, x: u64, more: &[String]) -> Result<Point> {
+        let mut expected = None;
+        let mut run = |ahead: &str| {
+            let mut words = Self::words(changing.order, changing.block, changing.count, ahead);
+            words.extend_from_slice(more);
+            self.run(&[self.reader(&words)], None, &mut expected)
+        };
+        let plain = run("none")?;
+        let foreread = run(changing.ahead)?;
+        Ok(Point {
+            x,
+            readers: 1,
+            needed_bytes: changing.block * changing.count,
+            reads: changing.count,
+            plain,
+            foreread,
+            fixed: None,
+        })
+    }
+
     /// One reader, plain once and then at every value. In a memory group, which is there to have the
     /// target adapt, once more with a target that does not.
     fn option(
@@ -91,8 +155,7 @@ impl Bench<'_> {
         let mut points = Vec::new();
         for &x in changing.values {
             say(&format!("{} {x}", changing.option));
-            let value = (x * changing.scale.0 / changing.scale.1).to_string();
-            let mut more = vec![changing.option.to_owned(), value];
+            let mut more = vec![changing.option.to_owned(), changing.value(x).to_string()];
             let foreread = self.run(&reader(changing.ahead, &more), memory, &mut expected)?;
             more.push("--fixed".into());
             let fixed = memory
@@ -102,6 +165,7 @@ impl Bench<'_> {
                 x,
                 readers: 1,
                 needed_bytes: changing.block * changing.count,
+                reads: changing.count,
                 plain,
                 foreread,
                 fixed,
@@ -134,6 +198,7 @@ impl Bench<'_> {
             points.push(Point {
                 x,
                 readers: x,
+                reads: x * CONTEND_BLOCKS,
                 needed_bytes: x * CONTEND_BLOCKS * CONTEND_BLOCK,
                 plain: median(&plain)?,
                 foreread: median(&foreread)?,

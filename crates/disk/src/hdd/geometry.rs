@@ -1,10 +1,12 @@
 //! The positions of bytes on the platters, and the time to reach them.
 //!
-//! Tracks of equal length follow each other helically: the first sector of a
-//! track is turned by one track switch against the end of the one before, so
-//! that reading on costs the switch and nothing more. The *media time* of a byte
-//! is how long reading from byte 0 to it takes; modulo one revolution, it is
-//! also the byte's angle.
+//! Tracks follow each other helically: the first sector of a track is turned by
+//! one track switch against the end of the one before, so that reading on costs
+//! the switch and nothing more. Outer tracks are longer than inner ones, so they
+//! hold more: the cylinders are divided into [`ZONES`], and all tracks of a zone
+//! hold as much. A turn takes the same time everywhere, so a zone's rate is in
+//! proportion to its tracks. The *media time* of a byte is how long reading from
+//! byte 0 to it takes; modulo one revolution, it is also the byte's angle.
 
 use crate::Layout;
 
@@ -14,8 +16,13 @@ pub const REVOLUTION_NS: u64 = 8_333_333;
 pub const TRACK_SWITCH_NS: u64 = 800_000;
 /// From the outermost to the innermost cylinder, ns.
 pub const FULL_STROKE_NS: u64 = 18_000_000;
-/// Bytes of a track: what makes 105 MB/s together with the switch to the next.
-pub const TRACK_BYTES: u64 = 1873 * 512;
+/// Sectors of an outermost track: what makes 105 MB/s together with the switch to the next.
+const OUTER_SECTORS: u64 = 1873;
+/// Zones of equally many cylinders. The maker names no number; disks of its time have 15 to 30.
+pub const ZONES: usize = 16;
+/// Sectors that a track of the next zone has less. The innermost zone then has half of the
+/// outermost one's, as the radii of a 3.5-inch platter are.
+const ZONE_SECTORS: u64 = 62;
 /// Recording surfaces (two platters): tracks of a cylinder.
 pub const HEADS: u64 = 4;
 /// The whole disk, bytes.
@@ -23,7 +30,34 @@ pub const CAPACITY: u64 = 500_000_000_000;
 
 /// Reading a track and going on to the next, ns.
 const TRACK_NS: u64 = REVOLUTION_NS + TRACK_SWITCH_NS;
-const CYLINDERS: f64 = (CAPACITY / (TRACK_BYTES * HEADS)) as f64;
+/// Cylinders of a zone: what makes the capacity.
+const ZONE_CYLINDERS: u64 = {
+    let mut bytes = 0;
+    let mut zone = 0;
+    while zone < ZONES {
+        bytes += track_bytes(zone) * HEADS;
+        zone += 1;
+    }
+    CAPACITY.div_ceil(bytes)
+};
+const CYLINDERS: u64 = ZONE_CYLINDERS * ZONES as u64;
+/// Tracks of a zone.
+const ZONE_TRACKS: u64 = ZONE_CYLINDERS * HEADS;
+/// The first byte of each zone.
+const ZONE_STARTS: [u64; ZONES] = {
+    let mut starts = [0; ZONES];
+    let mut zone = 1;
+    while zone < ZONES {
+        starts[zone] = starts[zone - 1] + ZONE_TRACKS * track_bytes(zone - 1);
+        zone += 1;
+    }
+    starts
+};
+
+/// Bytes of a track of a zone, counted from the outermost.
+pub const fn track_bytes(zone: usize) -> u64 {
+    (OUTER_SECTORS - zone as u64 * ZONE_SECTORS) * 512
+}
 
 /// The time of a seek over a share of the stroke in (0, 1], ns.
 ///
@@ -47,10 +81,10 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     pub(crate) fn new(layout: Layout) -> Geometry {
-        let size = layout.size.clamp(TRACK_BYTES * HEADS, CAPACITY);
+        let cylinders = Place::of(layout.size.min(CAPACITY)).track / HEADS;
         Geometry {
             spread: if layout.stretch {
-                CAPACITY as f64 / size as f64
+                CYLINDERS as f64 / cylinders.max(1) as f64
             } else {
                 1.0
             },
@@ -65,9 +99,14 @@ impl Geometry {
     /// How far reading from `from` gets in `ns`.
     pub(crate) fn reach(&self, from: u64, ns: u64) -> u64 {
         let time = media_time(from) + ns;
-        let within = (time % TRACK_NS).min(REVOLUTION_NS);
-        let reached = time / TRACK_NS * TRACK_BYTES + within * TRACK_BYTES / REVOLUTION_NS;
-        reached.clamp(from, CAPACITY)
+        let turned = (time % TRACK_NS).min(REVOLUTION_NS);
+        let track = time / TRACK_NS;
+        let zone = ((track / ZONE_TRACKS) as usize).min(ZONES - 1);
+        let bytes = track_bytes(zone);
+        let reached = ZONE_STARTS[zone]
+            + (track - zone as u64 * ZONE_TRACKS) * bytes
+            + turned * bytes / REVOLUTION_NS;
+        reached.clamp(from, CAPACITY.max(from))
     }
 
     /// When the byte `to` comes under a head that is over `from` at `now`
@@ -80,20 +119,43 @@ impl Geometry {
     }
 
     fn travel_ns(&self, from: u64, to: u64) -> u64 {
-        let (from, to) = (from / TRACK_BYTES, to / TRACK_BYTES);
+        let (from, to) = (Place::of(from).track, Place::of(to).track);
         let cylinders = (from / HEADS).abs_diff(to / HEADS);
         if from == to {
             0
         } else if cylinders == 0 {
             TRACK_SWITCH_NS
         } else {
-            seek_ns(cylinders as f64 * self.spread / CYLINDERS)
+            seek_ns(cylinders as f64 * self.spread / CYLINDERS as f64)
+        }
+    }
+}
+
+/// Where a byte lies.
+struct Place {
+    /// Its track, counted from the outermost of the disk.
+    track: u64,
+    /// How many bytes of that track come before it.
+    within: u64,
+    /// Bytes of the track.
+    bytes: u64,
+}
+
+impl Place {
+    fn of(offset: u64) -> Place {
+        let zone = ZONE_STARTS.partition_point(|start| *start <= offset) - 1;
+        let bytes = track_bytes(zone);
+        let inside = offset - ZONE_STARTS[zone];
+        Place {
+            track: zone as u64 * ZONE_TRACKS + inside / bytes,
+            within: inside % bytes,
+            bytes,
         }
     }
 }
 
 fn media_time(offset: u64) -> u64 {
-    let (track, within) = (offset / TRACK_BYTES, offset % TRACK_BYTES);
+    let place = Place::of(offset);
     // Rounded up, so that a byte is never there before the one it follows.
-    track * TRACK_NS + (within * REVOLUTION_NS).div_ceil(TRACK_BYTES)
+    place.track * TRACK_NS + (place.within * REVOLUTION_NS).div_ceil(place.bytes)
 }

@@ -7,11 +7,11 @@
 //! found there cost only the interface. Of the first 32 requests waiting it takes the
 //! one whose data comes under the head soonest, unless one has waited too long.
 //!
-//! Simplifications, each on purpose: one zone (a real disk's inner tracks hold
-//! about half as much), exact positioning, no write cache,
-//! no defects. The image is the first bytes of the disk, where seeks are short;
-//! `Layout::stretch` spreads its cylinders over the stroke for seeks only, so
-//! that sequential reading is the same.
+//! Simplifications, each on purpose: exact positioning, no write cache, no
+//! defects. The image is the first bytes of the disk, where tracks are longest
+//! and seeks among them short. `Layout::begins` moves it inward, where a track
+//! holds less; `Layout::stretch` spreads its cylinders over the stroke for seeks
+//! only, so that sequential reading is the same.
 
 mod cache;
 mod geometry;
@@ -23,7 +23,7 @@ use crate::{Device, Layout, Request};
 use cache::Cache;
 use geometry::Geometry;
 pub use geometry::{
-    CAPACITY, FULL_STROKE_NS, HEADS, REVOLUTION_NS, TRACK_BYTES, TRACK_SWITCH_NS, seek_ns,
+    CAPACITY, FULL_STROKE_NS, HEADS, REVOLUTION_NS, TRACK_SWITCH_NS, ZONES, seek_ns, track_bytes,
 };
 
 /// Requests among which the drive chooses (native command queuing).
@@ -47,6 +47,8 @@ struct Waiting {
 
 pub(crate) struct Hdd {
     geometry: Geometry,
+    /// The disk's byte that is the image's first.
+    begins: u64,
     cache: Cache,
     /// What the drive chooses from, at most `QUEUE`, in order of arrival.
     queue: Vec<Waiting>,
@@ -72,6 +74,7 @@ impl Hdd {
     pub(crate) fn new(layout: Layout) -> Hdd {
         Hdd {
             geometry: Geometry::new(layout),
+            begins: layout.begins,
             cache: Cache::new(),
             queue: Vec::with_capacity(QUEUE),
             held_back: VecDeque::new(),
@@ -174,7 +177,8 @@ impl Hdd {
 
 impl Device for Hdd {
     fn accept(&mut self, now: u64, mut request: Request, agenda: &mut Agenda) {
-        request.offset = request.offset.min(CAPACITY - u64::from(request.len));
+        let last = CAPACITY - u64::from(request.len);
+        request.offset = request.offset.saturating_add(self.begins).min(last);
         let waiting = Waiting {
             request,
             arrived: now,
