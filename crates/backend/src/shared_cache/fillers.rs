@@ -26,7 +26,7 @@ use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
 use super::filled::{Filled, Met};
-use super::peers::Peers;
+use super::peers::{Pace, Peers};
 use super::sharing::Sharing;
 use crate::Event;
 use crate::page_cache::file::Opened;
@@ -96,6 +96,7 @@ struct Shared {
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
     peers: Peers,
+    pace: Pace,
     sharing: Mutex<Sharing>,
     events: Sender<Event>,
     found: Sender<CacheTrial>,
@@ -124,6 +125,7 @@ impl Fillers {
                 files,
                 open: Mutex::default(),
                 peers: Peers::default(),
+                pace: Pace::default(),
                 sharing: Mutex::default(),
                 events,
                 found,
@@ -452,7 +454,8 @@ impl Shared {
             let wanted = fill.wanted() & parts;
             let peer = peers.iter().find(|peer| peer.is_waited_for(&fill, wanted));
             if peer.is_some_and(|peer| {
-                peer.wait_for(&fill, wanted) && fill.from_peer(&peer.segment, wanted, state)
+                peer.wait_for(&fill, wanted, self.pace.longest())
+                    && fill.from_peer(&peer.segment, wanted, state)
             }) {
                 self.fill(job, fill);
             } else {
@@ -493,8 +496,10 @@ impl Shared {
     /// Read these parts of pages from their file.
     fn read_run(&self, job: &Job, mut run: Vec<(Fill<'_>, u16)>, fd: &OwnedFd, state: u64) {
         let mut fills: Vec<_> = run.iter_mut().map(|(fill, parts)| (fill, *parts)).collect();
+        let asked = Instant::now();
         // What could not be read is not filled.
         let _ = Fill::all_from_file(&mut fills, fd.as_fd(), state);
+        self.pace.took(asked.elapsed());
         for (fill, _) in run {
             self.fill(job, fill);
         }

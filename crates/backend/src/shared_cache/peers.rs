@@ -11,16 +11,45 @@ use foreread_segment::{Fill, Segment};
 
 use super::collective::lock;
 
-/// How long a page is waited for that another rank is filling, if that rank fills nothing else meanwhile: half of what the rank's own
-/// reads wait for a page that is being filled, so that what another rank that is gone has begun is still read in that time.
+/// How long a page is waited for that another rank is filling until that rank is looked for, if it fills nothing else meanwhile: half of
+/// what the rank's own reads wait for a page that is being filled, so that what another rank that is gone has begun is still read in
+/// that time.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// And if it does: four ranks with sixteen reads each that all go to one server, which takes 0.4 ms for a read, wait for 26 ms.
-/// Twice as many ranks, and twice as slow.
+/// How long it is waited for in all, at least: four ranks with sixteen reads each that all go to one server, which takes 0.4 ms for a
+/// read, wait for 26 ms. Twice as many ranks, and twice as slow.
 const LONGEST: Duration = Duration::from_millis(100);
+/// And where reads are slower, so many times what they take.
+const TIMES: u32 = 4;
+/// Of the slowest read, so much is forgotten with each further one.
+const FADES: u64 = 8;
+
+/// How long the latest slow reads of the file system took, in ns. A page that another rank is reading takes as long: to read it here as
+/// well before that would make the file system slower still. 16 ranks that waited for 5 ms, each for 64 KiB of one server that takes 6
+/// ms for them, read each page 7 times.
+#[derive(Debug, Default)]
+pub(super) struct Pace(AtomicU64);
+
+impl Pace {
+    /// A read took so long.
+    pub(super) fn took(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let faded = |before: u64| Some(time.max(before - before / FADES));
+        // The function never declines.
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, faded);
+    }
+
+    /// How long another rank's fill is waited for at most.
+    pub(super) fn longest(&self) -> Duration {
+        LONGEST.max(TIMES * Duration::from_nanos(self.0.load(Ordering::Relaxed)))
+    }
+}
 
 /// Another rank on this host.
 pub(super) struct Peer {
     pub(super) segment: Segment,
+    name: Name,
     /// How much it had done when it was waited for in vain: until it does more, it may be gone.
     vain: AtomicU64,
 }
@@ -37,21 +66,29 @@ impl Peer {
         fill.comes_after(&self.segment, parts) && self.vain.load(Ordering::Relaxed) != self.done()
     }
 
-    /// Wait for these parts of a fill, as long as it ends one fill after the other; whether it has them then.
-    pub(super) fn wait_for(&self, fill: &Fill<'_>, parts: u16) -> bool {
+    /// Wait for these parts of a fill, as long as its process lives and for `longest` at most; whether it has them then.
+    pub(super) fn wait_for(&self, fill: &Fill<'_>, parts: u16, longest: Duration) -> bool {
         let begun = Instant::now();
+        let at_first = self.done();
         loop {
             let done = self.done();
             if self.segment.wait(&fill.key(), parts, PATIENCE) {
                 return true;
             }
-            if self.done() == done {
+            let is_over = begun.elapsed() > longest;
+            if self.done() == done && (!self.is_there() || is_over && done == at_first) {
                 self.vain.store(done, Ordering::Relaxed);
             }
-            if begun.elapsed() > LONGEST || !self.is_waited_for(fill, parts) {
+            if is_over || !self.is_waited_for(fill, parts) {
                 return false;
             }
         }
+    }
+
+    /// Whether its process still has the segment.
+    fn is_there(&self) -> bool {
+        let (pid, fd, token) = self.name;
+        Segment::of_peer(pid, fd, token).is_some()
     }
 }
 
@@ -72,11 +109,31 @@ impl Peers {
             peer.or_insert_with(|| {
                 Some(Arc::new(Peer {
                     segment: Segment::of_peer(pid, fd, token)?,
+                    name: (pid, fd, token),
                     vain: AtomicU64::new(u64::MAX),
                 }))
             })
             .clone()
         });
         opened.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_follows_the_file_system_and_comes_back_when_it_is_quick_again() {
+        let pace = Pace::default();
+        assert_eq!(pace.longest(), LONGEST);
+        pace.took(Duration::from_millis(40));
+        assert_eq!(pace.longest(), Duration::from_millis(160));
+        pace.took(Duration::from_millis(1));
+        assert_eq!(pace.longest(), Duration::from_millis(140));
+        for _ in 0..100 {
+            pace.took(Duration::from_millis(1));
+        }
+        assert_eq!(pace.longest(), LONGEST);
     }
 }
