@@ -144,9 +144,15 @@ fn begin(
     process: u32,
     start: Instant,
 ) -> io::Result<(Register, Begun)> {
+    // A budget that was given stays; that of the machine's memory follows it.
+    let free_pages: Option<fn() -> u64> = match budget {
+        Some(_) => None,
+        None => Some(|| memory::budget() / PAGE),
+    };
     let budget = budget.unwrap_or_else(memory::budget);
     let config = Config {
         budget_pages: budget / PAGE,
+        free_pages,
         ..config
     };
     let backend = PageCache::new(&Arc::default());

@@ -72,6 +72,8 @@ type Askers = SmallVec<[(usize, DeviceId); 1]>;
 pub struct Engine<B> {
     /// By their numbers in the scheduler.
     strands: Vec<Strand>,
+    /// What the budget may rise to, if it may.
+    free_pages: Option<fn() -> u64>,
     scheduler: Scheduler,
     backend: B,
     table: Table,
@@ -107,6 +109,7 @@ impl<B: Backend> Engine<B> {
         Self {
             strands: Vec::new(),
             calm: config.calm.max(1),
+            free_pages: config.free_pages,
             scheduler: Scheduler::new(config),
             backend,
             table: Table::default(),
@@ -220,6 +223,11 @@ impl<B: Backend> Engine<B> {
         }
         let room = self.backend.room().unwrap_or(u64::MAX);
         self.scheduler.budget().limit(room);
+        if let Some(free_pages) = self.free_pages
+            && self.scheduler.budget().presses()
+        {
+            self.scheduler.budget().rise(free_pages());
+        }
         let mut site = Site {
             table: &mut self.table,
             backend: &mut self.backend,

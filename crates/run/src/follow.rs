@@ -106,6 +106,7 @@ impl Follower {
             });
             let config = Config {
                 budget_pages: memory::budget() / PAGE,
+                free_pages: Some(|| memory::budget() / PAGE),
                 ..Config::default()
             };
             let page_cache = PageCache::of(Arc::<Recorded>::default());

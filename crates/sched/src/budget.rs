@@ -28,6 +28,10 @@ const FLOOR: u64 = 256;
 #[derive(Clone, Debug)]
 pub struct Budget {
     initial: u64,
+    /// The most that the target rises to.
+    ceiling: u64,
+    /// Whether the target is at its ceiling, filled, and all of it stayed.
+    presses: bool,
     target: u64,
     held: u64,
     seen: u64,
@@ -46,6 +50,8 @@ impl Budget {
         let pages = pages.max(FLOOR);
         Self {
             initial: pages,
+            ceiling: pages,
+            presses: false,
             target: pages,
             held: 0,
             seen: 0,
@@ -67,7 +73,18 @@ impl Budget {
     /// There is room for so many pages, and never was for more.
     pub fn limit(&mut self, pages: u64) {
         self.initial = self.initial.min(pages.max(FLOOR));
-        self.target = self.target.min(self.initial);
+        self.ceiling = self.ceiling.min(pages.max(FLOOR));
+        self.target = self.target.min(self.ceiling);
+    }
+
+    /// Whether more memory would be used and kept, since it was asked last.
+    pub fn presses(&mut self) -> bool {
+        std::mem::take(&mut self.presses)
+    }
+
+    /// So many pages are free now: the target may rise to them, step by step.
+    pub fn rise(&mut self, pages: u64) {
+        self.ceiling = self.ceiling.max(pages);
     }
 
     /// The present target, in pages.
@@ -159,8 +176,8 @@ impl Budget {
             self.target = (self.target / 2).max(FLOOR);
             self.older = self.held.saturating_sub(self.target);
         } else if self.seen >= round {
-            let ceiling = self.initial;
-            self.target = (self.target + self.initial / STEPS).min(ceiling);
+            self.target = (self.target + self.initial / STEPS).min(self.ceiling);
+            self.presses = self.target == self.ceiling && self.held > self.target / 2;
         } else {
             return;
         }
@@ -205,6 +222,27 @@ mod tests {
         for _ in 0..STEPS {
             budget.kept(ROUND);
         }
+        assert_eq!(budget.target(), 4096);
+    }
+
+    #[test]
+    fn the_target_rises_above_its_start_where_it_is_filled_and_memory_has_become_free() {
+        let mut budget = Budget::new(4096);
+        budget.kept(ROUND);
+        assert!(!budget.presses(), "nothing is held");
+        budget.hold(3000);
+        budget.kept(3000);
+        assert!(budget.presses());
+        assert!(!budget.presses(), "once for a round");
+        budget.rise(8192);
+        budget.kept(3000);
+        assert_eq!(budget.target(), 4096 + 4096 / STEPS, "step by step");
+        budget.rise(1024);
+        for _ in 0..2 * STEPS {
+            budget.kept(3000);
+        }
+        assert_eq!(budget.target(), 8192);
+        budget.lost(100);
         assert_eq!(budget.target(), 4096);
     }
 

@@ -7,6 +7,9 @@ pub struct Config {
     pub queue_entries: usize,
     /// The budget to start from, in pages.
     pub budget_pages: u64,
+    /// How many pages the budget may have now: asked when it is as large as it may be, filled, and everything stays
+    /// in memory. Without, it rises to its start at most.
+    pub free_pages: Option<fn() -> u64>,
     /// Give pages back that the session brought in and the program is past, once they and the unread
     /// ones exceed the budget: right where nobody else reads them.
     pub evict_behind: bool,
@@ -27,6 +30,7 @@ impl Default for Config {
         Self {
             queue_entries: 1 << 18,
             budget_pages: 1 << 16,
+            free_pages: None,
             evict_behind: false,
             passes: false,
             adapt: true,
