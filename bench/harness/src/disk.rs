@@ -31,6 +31,9 @@ pub enum DiskKind {
     /// A modelled file server.
     #[value(name = "nfs")]
     Nfs,
+    /// One of 2008.
+    #[value(name = "nfs-2008")]
+    Nfs2008,
     /// A modelled parallel file system.
     #[value(name = "striped")]
     Striped,
@@ -49,6 +52,7 @@ impl DiskKind {
             DiskKind::Hdd7200 => "hdd-7200",
             DiskKind::NetworkSsd => "network-ssd",
             DiskKind::Nfs => "nfs",
+            DiskKind::Nfs2008 => "nfs-2008",
             DiskKind::Striped => "striped",
             DiskKind::Striped2008 => "striped-2008",
             DiskKind::Own => "own",

@@ -108,7 +108,7 @@ pub enum Task {
         #[arg(long)]
         size: u64,
         /// Where on the model's disk it begins.
-        #[arg(long)]
+        #[arg(long, default_value_t = 0)]
         begins: u64,
         /// Only the image, without ext4.
         #[arg(long)]

@@ -55,7 +55,7 @@ enum Action {
     },
     /// Compare mounted models with their specifications (about 12 seconds each)
     Selftest {
-        /// Only this model: hdd-7200, network-ssd, nfs, striped or striped-2008
+        /// Only this model: hdd-7200, network-ssd, nfs, nfs-2008, striped or striped-2008
         model: Option<Model>,
         /// Print JSON
         #[arg(long)]
@@ -67,7 +67,7 @@ enum Action {
 
 #[derive(Args, Clone, Debug)]
 struct MountArgs {
-    /// hdd-7200, network-ssd, nfs, striped or striped-2008
+    /// hdd-7200, network-ssd, nfs, nfs-2008, striped or striped-2008
     model: Model,
     /// Mount point: an empty or a new directory
     dir: PathBuf,

@@ -140,6 +140,7 @@ impl Disk {
             Model::NetworkSsd => Box::new(NetworkSsd::new()),
             Model::Nfs => Box::new(Nfs::new()),
             Model::Striped => Box::new(Striped::new(striped::TODAY, layout)),
+            Model::Nfs2008 => Box::new(Striped::new(striped::NFS_OF_2008, layout)),
             Model::Striped2008 => Box::new(Striped::new(striped::OF_2008, layout)),
         };
         Disk {

@@ -12,6 +12,8 @@ pub enum Model {
     NetworkSsd,
     /// `nfs`: a file server on the local network. See [`crate::nfs`].
     Nfs,
+    /// `nfs-2008`: one on a disk and Fast Ethernet. See [`crate::striped`].
+    Nfs2008,
     /// `striped`: a parallel file system of today. See [`crate::striped`].
     Striped,
     /// `striped-2008`: one on disks and Fast Ethernet. See [`crate::striped`].
@@ -50,16 +52,17 @@ pub struct Spec {
 /// The name is not that of a model.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no disk model called {0:?}: it is one of hdd-7200, network-ssd, nfs, striped, striped-2008"
+    "there is no disk model called {0:?}: it is one of hdd-7200, network-ssd, nfs, nfs-2008, striped, striped-2008"
 )]
 pub struct UnknownModel(pub String);
 
 impl Model {
     /// Every model.
-    pub const ALL: [Model; 5] = [
+    pub const ALL: [Model; 6] = [
         Model::Hdd7200,
         Model::NetworkSsd,
         Model::Nfs,
+        Model::Nfs2008,
         Model::Striped,
         Model::Striped2008,
     ];
@@ -70,6 +73,7 @@ impl Model {
             Model::Hdd7200 => "hdd-7200",
             Model::NetworkSsd => "network-ssd",
             Model::Nfs => "nfs",
+            Model::Nfs2008 => "nfs-2008",
             Model::Striped => "striped",
             Model::Striped2008 => "striped-2008",
         }
@@ -81,6 +85,7 @@ impl Model {
             Model::Hdd7200 => &HDD_7200,
             Model::NetworkSsd => &NETWORK_SSD,
             Model::Nfs => &NFS,
+            Model::Nfs2008 => &NFS_2008,
             Model::Striped => &STRIPED,
             Model::Striped2008 => &STRIPED_2008,
         }
@@ -173,6 +178,27 @@ const NFS: Spec = Spec {
     random_us: 500.0 + 700.0 + 37.0,
     deep_iops: 11_430.0,
     sequential_mb_s: 110.0,
+    streams: 4,
+    rotational: false,
+    file_system: false,
+};
+
+const NFS_2008: Spec = Spec {
+    model: Model::Nfs2008,
+    summary: "NFS server of 2008 on Fast Ethernet",
+    source: "Byna et al., Parallel I/O Prefetching Using MPI File Caching and I/O Signatures (SC 2008), \
+             section VI: NFS on 10/100 Ethernet; the server is one of striped-2008's",
+    facts: &[
+        ("round trip", "0.3 ms"),
+        (
+            "service",
+            "0.2 ms a request, one after the other, and the time of an hdd-7200",
+        ),
+        ("wire", "11.8 MB/s each way (100 Mbit/s)"),
+    ],
+    random_us: 300.0 + 200.0 + 8_500.0 + 8_333.0 / 2.0 + 50.0 + 36.0 + 347.0,
+    deep_iops: 188.0,
+    sequential_mb_s: 11.8,
     streams: 4,
     rotational: false,
     file_system: false,

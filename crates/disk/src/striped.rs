@@ -17,7 +17,8 @@
 //! `striped-2008` is the cluster of the paper on I/O signatures (section VI): PVFS2
 //! on eight hosts with a 7200 rpm disk each ([`crate::hdd`]) and Fast Ethernet. Of
 //! its servers' memory nothing is modelled: a run is as slow the second time as the
-//! first. Invariant: a server's disk is given its requests in order of time, and is
+//! first. `nfs-2008`, the other file system of that section, is one such server.
+//! Invariant: a server's disk is given its requests in order of time, and is
 //! never asked about a time at which another may still arrive.
 
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ use std::collections::HashMap;
 use crate::agenda::Agenda;
 use crate::{Completion, Device, Disk, Layout, Model, Request};
 
-/// Servers.
+/// Servers of the parallel file systems.
 pub const SERVERS: u64 = 8;
 /// What lies on one server before the next one follows, bytes.
 pub const STRIPE_BYTES: u64 = 64 << 10;
@@ -33,6 +34,8 @@ pub const STRIPE_BYTES: u64 = 64 << 10;
 /// What a server and the way to it are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
+    /// Servers.
+    pub servers: u64,
     /// There and back without any work, ns.
     pub round_trip_ns: u64,
     /// What the server spends on a request, beside its disk, ns.
@@ -45,6 +48,7 @@ pub struct Figures {
 
 /// `striped`.
 pub const TODAY: Figures = Figures {
+    servers: SERVERS,
     round_trip_ns: 200_000,
     service_ns: 400_000,
     link_bytes_per_s: 110_000_000,
@@ -53,10 +57,17 @@ pub const TODAY: Figures = Figures {
 
 /// `striped-2008`.
 pub const OF_2008: Figures = Figures {
+    servers: SERVERS,
     round_trip_ns: 300_000,
     service_ns: 200_000,
     link_bytes_per_s: 11_800_000,
     rotating: true,
+};
+
+/// `nfs-2008`.
+pub const NFS_OF_2008: Figures = Figures {
+    servers: 1,
+    ..OF_2008
 };
 
 struct Server {
@@ -97,7 +108,7 @@ struct ServerPart {
 impl Striped {
     pub(crate) fn new(figures: Figures, layout: Layout) -> Striped {
         let share = Layout {
-            size: layout.size / SERVERS,
+            size: layout.size / figures.servers,
             ..layout
         };
         let server = || Server {
@@ -109,7 +120,7 @@ impl Striped {
         };
         Striped {
             figures,
-            servers: (0..SERVERS).map(|_| server()).collect(),
+            servers: (0..figures.servers).map(|_| server()).collect(),
             open: HashMap::new(),
         }
     }
@@ -193,19 +204,19 @@ fn wire(figures: Figures, bytes: u32) -> u64 {
 }
 
 /// The servers' parts of `[offset, offset + len)`: the stripes that one server has of it follow each other there.
-fn parts(offset: u64, len: u32) -> Vec<ServerPart> {
+fn parts(servers: u64, offset: u64, len: u32) -> Vec<ServerPart> {
     let mut parts: Vec<ServerPart> = Vec::new();
     let (mut at, mut left) = (offset, u64::from(len));
     loop {
         let stripe = at / STRIPE_BYTES;
         let inside = at % STRIPE_BYTES;
         let piece = left.min(STRIPE_BYTES - inside);
-        let server = (stripe % SERVERS) as usize;
+        let server = (stripe % servers) as usize;
         match parts.iter_mut().find(|part| part.server == server) {
             Some(part) => part.len += piece as u32,
             None => parts.push(ServerPart {
                 server,
-                offset: stripe / SERVERS * STRIPE_BYTES + inside,
+                offset: stripe / servers * STRIPE_BYTES + inside,
                 len: piece as u32,
             }),
         }
@@ -219,7 +230,7 @@ fn parts(offset: u64, len: u32) -> Vec<ServerPart> {
 
 impl Device for Striped {
     fn accept(&mut self, now: u64, request: Request, agenda: &mut Agenda) {
-        let parts = parts(request.offset, request.len);
+        let parts = parts(self.figures.servers, request.offset, request.len);
         self.open.insert(
             request.id,
             Open {

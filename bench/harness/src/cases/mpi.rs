@@ -20,8 +20,13 @@ use crate::tools::Tools;
 const MIB: u64 = 1 << 20;
 /// Bytes that patterns go through, quick and full.
 const SPAN: (u64, u64) = (96 * MIB, 384 * MIB);
-/// Steps of BTIO, of 42 MB each; the paper's class B has 40.
-const STEPS: (u64, u64) = (2, 8);
+/// Steps of BTIO, of 42 MB each; all 40 of the paper's class B.
+const STEPS: (u64, u64) = (2, 40);
+
+/// Bytes of BTIO's steps, rounded up.
+const STEPS_SPAN: (u64, u64) = (96 * MIB, 1632 * MIB);
+/// Strides of a pattern whose data grow with them, quick and full: as many as the longest has room for.
+const INTERLEAVED: (u64, u64) = (24, 96);
 
 const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
 const NFS: &[DiskKind] = &[DiskKind::Nfs];
@@ -31,6 +36,8 @@ const NFS: &[DiskKind] = &[DiskKind::Nfs];
 enum Count {
     /// As many strides of so many bytes as the span has room for.
     Strides(u64),
+    /// [`INTERLEAVED`] strides of so many bytes, all of which the ranks read: the data grow with the stride.
+    Interleaved(u64),
     /// As many blocks of so many bytes as a rank's share of the span has room for.
     Blocks(u64),
     /// BTIO's steps.
@@ -64,7 +71,12 @@ const ROW: Pattern = Pattern {
     count: Count::Given,
     ranks: &[2, 4, 8, 16],
     quick: &[],
-    disks: &[DiskKind::Nfs, DiskKind::Striped, DiskKind::Striped2008],
+    disks: &[
+        DiskKind::Nfs,
+        DiskKind::Nfs2008,
+        DiskKind::Striped,
+        DiskKind::Striped2008,
+    ],
     purpose: Purpose::Gain,
     start: Start::Cold,
 };
@@ -80,10 +92,16 @@ const HARMLESS: Pattern = Pattern {
 const PATTERNS: &[Pattern] = &[
     Pattern { name: "simple-512k", about: "PIO-Bench, simple strided, 512 KiB", words: &["simple"], count: Count::Strides(MIB / 2), ..ROW },
     Pattern { name: "simple-1m", about: "PIO-Bench, simple strided, 1 MiB", words: &["simple"], count: Count::Strides(MIB), quick: &[4], ..ROW },
+    Pattern { name: "simple-2m", about: "PIO-Bench, simple strided, 2 MiB", words: &["simple"], count: Count::Strides(2 * MIB), ..ROW },
     Pattern { name: "simple-4m", about: "PIO-Bench, simple strided, 4 MiB", words: &["simple"], count: Count::Strides(4 * MIB), ..ROW },
     Pattern { name: "nested-512k", about: "PIO-Bench, nested strided, 512 KiB", words: &["nested"], count: Count::Strides(MIB / 2), ..ROW },
     Pattern { name: "nested-1m", about: "PIO-Bench, nested strided, 1 MiB", words: &["nested"], count: Count::Strides(MIB), quick: &[4], ..ROW },
+    Pattern { name: "nested-2m", about: "PIO-Bench, nested strided, 2 MiB", words: &["nested"], count: Count::Strides(2 * MIB), ..ROW },
     Pattern { name: "nested-4m", about: "PIO-Bench, nested strided, 4 MiB", words: &["nested"], count: Count::Strides(4 * MIB), ..ROW },
+    Pattern { name: "whole-512k", about: "simple strided, 512 KiB, all of it read", words: &["simple"], count: Count::Interleaved(MIB / 2), ..ROW },
+    Pattern { name: "whole-1m", about: "simple strided, 1 MiB, all of it read", words: &["simple"], count: Count::Interleaved(MIB), ..ROW },
+    Pattern { name: "whole-2m", about: "simple strided, 2 MiB, all of it read", words: &["simple"], count: Count::Interleaved(2 * MIB), ..ROW },
+    Pattern { name: "whole-4m", about: "simple strided, 4 MiB, all of it read", words: &["simple"], count: Count::Interleaved(4 * MIB), ..ROW },
     Pattern { name: "segmented", about: "PIO-Bench, segmented, 4 KiB one after the other", words: &["segmented"], count: Count::Blocks(4096), ..ROW },
     Pattern { name: "ior", about: "IOR, 32 KiB one after the other", words: &["ior", "-b", "32768"], count: Count::Blocks(32768), quick: &[4], ..ROW },
     Pattern { name: "btio", about: "BTIO class B, collective steps", words: &["btio"], count: Count::Steps, ranks: &[4, 9, 16], quick: &[4], ..ROW },
@@ -129,12 +147,27 @@ static FIELD: Data = Data {
     make: |dir, size, _| fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30),
 };
 
+/// What BTIO reads.
+static STEPS_FIELD: Data = Data {
+    name: "mpi-steps",
+    make: |dir, size, _| {
+        fill(
+            &dir.join("field"),
+            size.pick(STEPS_SPAN.0, STEPS_SPAN.1),
+            30,
+        )
+    },
+};
+
 pub fn cases() -> impl Iterator<Item = Case> {
     NAMED.iter().map(|(name, work)| Case {
         name,
         group: Group::Mpi,
         about: work.pattern.about,
-        data: &FIELD,
+        data: match work.pattern.count {
+            Count::Steps => &STEPS_FIELD,
+            _ => &FIELD,
+        },
         work,
         disks: work.pattern.disks,
         quick: match work.pattern.quick.contains(&work.ranks) {
@@ -169,6 +202,13 @@ impl Ranks {
             Count::Strides(stride) => {
                 words.extend(["-s".into(), stride.to_string()]);
                 span / stride
+            }
+            Count::Interleaved(stride) => {
+                let block = stride / u64::from(self.ranks);
+                words.extend(
+                    ["-s", &stride.to_string(), "-b", &block.to_string()].map(str::to_owned),
+                );
+                size.pick(INTERLEAVED.0, INTERLEAVED.1)
             }
             Count::Blocks(block) => span / block / u64::from(self.ranks),
             Count::Steps => size.pick(STEPS.0, STEPS.1),
@@ -326,9 +366,15 @@ mod tests {
     fn every_pattern_stays_within_the_file() {
         for (name, work) in NAMED.iter() {
             for size in [Size::Quick, Size::Full] {
-                let file = size.pick(SPAN.0, SPAN.1);
+                let file = match work.pattern.count {
+                    Count::Steps => size.pick(STEPS_SPAN.0, STEPS_SPAN.1),
+                    _ => size.pick(SPAN.0, SPAN.1),
+                };
                 let needed = match (work.pattern.count, work.pattern.words[0]) {
                     (Count::Strides(_) | Count::Blocks(_), _) => size.pick(SPAN.0, SPAN.1),
+                    (Count::Interleaved(stride), _) => {
+                        size.pick(INTERLEAVED.0, INTERLEAVED.1) * stride
+                    }
                     (Count::Steps, _) => size.pick(STEPS.0, STEPS.1) * 102 * 102 * 102 * 40,
                     (Count::Given, "tile") => u64::from(work.ranks) * 100 * 100 * 1024,
                     (Count::Given, "single") => u64::from(work.ranks) * 65536 * 64,
