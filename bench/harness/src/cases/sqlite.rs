@@ -77,27 +77,41 @@ pub fn times_memory(case: &str) -> Option<f64> {
 
 impl Workload for ByZip {
     fn job(&self, dir: &Path, _: &Path, _: Size, tools: &Tools) -> Result<Job> {
-        let database = dir.join(CUSTOMER);
-        let extension = tools.checkout(EXTENSION)?;
         let query = format!("select * from customer order by zip limit {}", self.rows);
-        let load = format!(".load {}", extension.display());
-        // As many bytes come out as go in: in a file in memory they would take up the limit.
-        let sqlite = |options: &[&str]| {
-            let script = ["-c", "set -o pipefail; sqlite3 \"$@\" | cksum", "sqlite3"];
-            let args = script.iter().chain(options).map(OsString::from);
-            let over = [OsString::from(&database), OsString::from(&query)];
-            command("bash", args.chain(over), dir)
-        };
-        Ok(Job {
-            command: sqlite(&[]),
-            aware: Some(sqlite(&["-cmd", &load])),
-            files: vec![database.clone()],
-            peers: if self.peers { Peer::ALL } else { &[] },
-            memory_limit: Some(MEMORY),
-            code: vec![extension, tools.checkout(LIBRARY)?],
-            ..Job::default()
-        })
+        reading(dir, tools, &query, self.peers)
     }
+}
+
+/// `select * from customer`: the table from its first row to its last, as it lies in the file.
+pub(super) struct Scan;
+
+impl Workload for Scan {
+    fn job(&self, dir: &Path, _: &Path, _: Size, tools: &Tools) -> Result<Job> {
+        reading(dir, tools, "select * from customer", false)
+    }
+}
+
+/// sqlite3 with a query over the customers, alone and with the extension.
+fn reading(dir: &Path, tools: &Tools, query: &str, peers: bool) -> Result<Job> {
+    let database = dir.join(CUSTOMER);
+    let extension = tools.checkout(EXTENSION)?;
+    let load = format!(".load {}", extension.display());
+    // As many bytes come out as go in: in a file in memory they would take up the limit.
+    let sqlite = |options: &[&str]| {
+        let script = ["-c", "set -o pipefail; sqlite3 \"$@\" | cksum", "sqlite3"];
+        let args = script.iter().chain(options).map(OsString::from);
+        let over = [OsString::from(&database), OsString::from(query)];
+        command("bash", args.chain(over), dir)
+    };
+    Ok(Job {
+        command: sqlite(&[]),
+        aware: Some(sqlite(&["-cmd", &load])),
+        files: vec![database.clone()],
+        peers: if peers { Peer::ALL } else { &[] },
+        memory_limit: Some(MEMORY),
+        code: vec![extension, tools.checkout(LIBRARY)?],
+        ..Job::default()
+    })
 }
 
 /// Bytes a row takes, its entries in both indexes included.

@@ -16,7 +16,7 @@ use programs::{HEADERS, PARQUET, POINTS, POSTGRES, ROCKSDB, SAFETENSORS};
 use reads::{HEADS, HOT, RANDOM, RandomReads, SCANNED, STRIDED, Stride};
 use signature::{Backward, CHUNKS, FIRST, IMAGE, PATTERNS, Pattern, RASTER, TWO, WIDE};
 use slice::{FILM, FILM_BACKWARD, Fft, POINTS_18, POINTS_19, SCATTERED, Sliced, UNIT, VOLUME_16, VOLUME_32, Video};
-use sqlite::{ByZip, FOUR, HALF, LINEITEMS, ONE, QUARTER, TWO as TWICE};
+use sqlite::{ByZip, FOUR, HALF, LINEITEMS, ONE, QUARTER, Scan, TWO as TWICE};
 use start::{EMPTY, GIT, LINUX, LINUX_TWICE, MODULES, OFFICE, OFFICE_PROGRAM, REPOSITORY, SCRIPT, SOURCES, WORD};
 
 type Disks = &'static [DiskKind];
@@ -223,6 +223,11 @@ pub(super) static OTHERS: &[Case] = &[
         &ByZip { rows: 10_000, peers: false }).needs(SQLITE).floors(&[(Hdd7200, Faster(1.0))]),
     row(Api, "sql-x4", "10,000 rows by zip: 4 x the memory", &FOUR,
         &ByZip { rows: 10_000, peers: false }).needs(SQLITE).floors(&[(Hdd7200, Faster(1.0))]),
+    // The same table from front to back, which the kernel reads ahead.
+    row(Api, "scan-x0.5", "all rows in order: 1/2 of the memory", &HALF, &Scan).needs(SQLITE).harmless(),
+    row(Api, "scan-x1", "all rows in order: the memory", &ONE, &Scan).needs(SQLITE).harmless(),
+    row(Api, "scan-x2", "all rows in order: twice the memory", &TWICE, &Scan).needs(SQLITE).harmless(),
+    row(Api, "scan-x4", "all rows in order: 4 x the memory", &FOUR, &Scan).needs(SQLITE).harmless(),
     // Programs that hand over their list. Of less than the whole dataset, an interpreter's start is most of the time that is left.
     row(Api, "tiles", "C: a blur down columns and along rows of tiles", &TILES,
         &Made(library::tiles)).quick(HDD).needs(CC).floors(&[(Hdd7200, Masked(95.0))]),
