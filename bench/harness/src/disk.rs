@@ -90,7 +90,7 @@ impl Platter {
 
 /// Which part of a model's disk is served.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ServedPart {
     /// Its bytes.
     pub size: u64,
     /// The disk's byte at which it begins.
@@ -135,7 +135,7 @@ impl Disk {
         // Room for ext4's own blocks and for outputs written beside the data.
         let size = (used + used / 8 + (256 << 20)).next_multiple_of(1 << 20);
         let image = false;
-        let place = Place {
+        let place = ServedPart {
             size,
             begins,
             image,
@@ -145,7 +145,7 @@ impl Disk {
 
     /// All of the model's disk as one file without content, and that file.
     pub fn whole(kind: DiskKind, tools: &Tools) -> Result<(Self, PathBuf)> {
-        let place = Place {
+        let place = ServedPart {
             size: foreread_disk::hdd::CAPACITY / IMAGE_UNIT * IMAGE_UNIT,
             begins: 0,
             image: true,
@@ -160,7 +160,7 @@ impl Disk {
     }
 
     /// Has a process of its own serve a part of a model's disk.
-    fn start(kind: DiskKind, place: Place, tools: &Tools) -> Result<Self> {
+    fn start(kind: DiskKind, place: ServedPart, tools: &Tools) -> Result<Self> {
         let dir = tools.root.join(format!("mnt-{}", kind.name()));
         let mut server = Command::new(std::env::current_exe().context("finding this program")?)
             .args([
@@ -276,7 +276,7 @@ const READY: &str = "ready";
 const IMAGE_UNIT: u64 = 4096;
 
 /// Serves a slow disk in `dir` until standard input closes.
-pub fn serve(model: &str, dir: &Path, place: Place) -> Result<()> {
+pub fn serve(model: &str, dir: &Path, place: ServedPart) -> Result<()> {
     let model = model
         .parse()
         .with_context(|| format!("`{model}` names no disk model"))?;

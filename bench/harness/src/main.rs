@@ -100,7 +100,7 @@ fn act(cli: Cli) -> Result<()> {
             begins,
             image,
         }) => {
-            let place = disk::Place {
+            let place = disk::ServedPart {
                 size: *size,
                 begins: *begins,
                 image: *image,

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use foreread_sys::features::{Features, Availability};
+use foreread_sys::features::{Availability, Features};
 use foreread_sys::page_size;
 use foreread_sys::pagemap::PageMap;
 use foreread_sys::process::{Child, End, IoCounters};

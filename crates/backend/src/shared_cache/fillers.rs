@@ -26,7 +26,7 @@ use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
 use super::filled::{Filled, Met};
-use super::peers::{Pace, Peers};
+use super::peers::{Peers, ReadPace};
 use super::sharing::Sharing;
 use crate::Event;
 use crate::page_cache::file::Opened;
@@ -96,7 +96,7 @@ struct Shared {
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
     peers: Peers,
-    pace: Pace,
+    pace: ReadPace,
     sharing: Mutex<Sharing>,
     events: Sender<Event>,
     found: Sender<CacheTrial>,
@@ -125,7 +125,7 @@ impl Fillers {
                 files,
                 open: Mutex::default(),
                 peers: Peers::default(),
-                pace: Pace::default(),
+                pace: ReadPace::default(),
                 sharing: Mutex::default(),
                 events,
                 found,

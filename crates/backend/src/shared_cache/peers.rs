@@ -27,9 +27,9 @@ const FADES: u64 = 8;
 /// well before that would make the file system slower still. 16 ranks that waited for 5 ms, each for 64 KiB of one server that takes 6
 /// ms for them, read each page 7 times.
 #[derive(Debug, Default)]
-pub(super) struct Pace(AtomicU64);
+pub(super) struct ReadPace(AtomicU64);
 
-impl Pace {
+impl ReadPace {
     /// A read took so long.
     pub(super) fn took(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn patience_follows_the_file_system_and_comes_back_when_it_is_quick_again() {
-        let pace = Pace::default();
+        let pace = ReadPace::default();
         assert_eq!(pace.longest(), LONGEST);
         pace.took(Duration::from_millis(40));
         assert_eq!(pace.longest(), Duration::from_millis(160));

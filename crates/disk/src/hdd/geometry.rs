@@ -81,7 +81,7 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     pub(crate) fn new(layout: Layout) -> Geometry {
-        let cylinders = Place::of(layout.size.min(CAPACITY)).track / HEADS;
+        let cylinders = TrackPosition::of(layout.size.min(CAPACITY)).track / HEADS;
         Geometry {
             spread: if layout.stretch {
                 CYLINDERS as f64 / cylinders.max(1) as f64
@@ -119,7 +119,7 @@ impl Geometry {
     }
 
     fn travel_ns(&self, from: u64, to: u64) -> u64 {
-        let (from, to) = (Place::of(from).track, Place::of(to).track);
+        let (from, to) = (TrackPosition::of(from).track, TrackPosition::of(to).track);
         let cylinders = (from / HEADS).abs_diff(to / HEADS);
         if from == to {
             0
@@ -132,7 +132,7 @@ impl Geometry {
 }
 
 /// Where a byte lies.
-struct Place {
+struct TrackPosition {
     /// Its track, counted from the outermost of the disk.
     track: u64,
     /// How many bytes of that track come before it.
@@ -141,12 +141,12 @@ struct Place {
     bytes: u64,
 }
 
-impl Place {
-    fn of(offset: u64) -> Place {
+impl TrackPosition {
+    fn of(offset: u64) -> TrackPosition {
         let zone = ZONE_STARTS.partition_point(|start| *start <= offset) - 1;
         let bytes = track_bytes(zone);
         let inside = offset - ZONE_STARTS[zone];
-        Place {
+        TrackPosition {
             track: zone as u64 * ZONE_TRACKS + inside / bytes,
             within: inside % bytes,
             bytes,
@@ -155,7 +155,7 @@ impl Place {
 }
 
 fn media_time(offset: u64) -> u64 {
-    let place = Place::of(offset);
+    let place = TrackPosition::of(offset);
     // Rounded up, so that a byte is never there before the one it follows.
     place.track * TRACK_NS + (place.within * REVOLUTION_NS).div_ceil(place.bytes)
 }
