@@ -15,7 +15,7 @@ use foreread_store::{Store, StoredRecord, StoredRun, Underway, identity_of, unde
 use foreread_words::units::ago;
 use foreread_words::{counted, plain};
 
-use crate::list::{command_line, short_command_line};
+use crate::command_line::{command_line, short_command_line};
 use crate::top::runs::front_of;
 
 /// A run to be shown.

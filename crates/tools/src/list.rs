@@ -10,15 +10,13 @@ use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Rank, Summary};
 use foreread_store::{Store, StoredRecord};
 use foreread_words::units::{ago, bytes, cut, wrapped};
-use foreread_words::{counted, plain, quoted, shown};
+use foreread_words::{counted, plain, shown};
 use serde::Serialize;
 
 use crate::args;
 use crate::chosen::first_run;
+use crate::command_line::short_command_line;
 use crate::output::{columns, narrow, output, width};
-
-/// Characters of a command line that say what it is.
-const SHORT: usize = 240;
 
 /// A record as scripts read it.
 #[derive(Serialize)]
@@ -232,43 +230,5 @@ fn listed(known: &ListedRecord) -> Listed<'_> {
             Ok(_) => damage.clone(),
             Err(error) => Some(plain(&format!("{error:#}"))),
         },
-    }
-}
-
-/// A command line as it could be typed again.
-pub(crate) fn command_line(identity: &Identity) -> String {
-    identity
-        .argv
-        .iter()
-        .map(|word| quoted(word))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-/// A command line for people: of a very long one the beginning, and how many words it has.
-pub(crate) fn short_command_line(identity: &Identity) -> String {
-    let whole = command_line(identity);
-    match whole.char_indices().nth(SHORT) {
-        None => whole,
-        Some((end, _)) => format!("{}… ({} words)", &whole[..end], identity.argv.len()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_very_long_command_line_is_cut_and_its_words_counted() {
-        let identity = |words: usize| Identity {
-            exe: String::new(),
-            argv: vec!["words".to_owned(); words],
-            cwd: String::new(),
-            rank: None,
-        };
-        assert_eq!(short_command_line(&identity(3)), "words words words");
-        let short = short_command_line(&identity(1000));
-        assert!(short.ends_with("… (1000 words)"), "{short}");
-        assert!(short.chars().count() < SHORT + 20, "{short}");
     }
 }

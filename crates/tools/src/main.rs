@@ -15,6 +15,7 @@ mod args;
 mod cache;
 mod calibrate;
 mod chosen;
+mod command_line;
 mod daemon;
 mod doctor;
 mod font;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::digest::{Digest, digest};
 use crate::chosen::Chosen;
-use crate::list::short_command_line;
+use crate::command_line::short_command_line;
 
 /// What is said of a command. Times in ns, sizes in bytes.
 #[derive(Serialize)]

@@ -23,7 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::analyze::Row;
-use crate::list::short_command_line;
+use crate::command_line::short_command_line;
 use crate::output::{columns, fitted, narrow, output};
 use crate::{args, chosen};
 use pattern::Pattern;

@@ -22,7 +22,7 @@ use super::here::{Here, Wanted};
 use super::{From, Goal, say_left_out};
 use crate::args;
 use crate::chosen::or_underway_at;
-use crate::list::short_command_line;
+use crate::command_line::short_command_line;
 use crate::output::output;
 
 /// What records begin with.

@@ -19,7 +19,7 @@ use foreread_words::{counted, shown};
 use rustc_hash::FxHashMap;
 
 use super::Goal;
-use crate::list::short_command_line;
+use crate::command_line::short_command_line;
 use crate::output::output;
 use crate::{args, chosen};
 
