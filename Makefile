@@ -136,7 +136,7 @@ test-slicer-here: slicer
 	ctest --test-dir $(SLICER) --output-on-failure -j 2
 	$(MAKE) -C slicer/runtime OUT=$(CURDIR)/$(SLICER)/runtime test
 	$(MAKE) -C slicer/programs OUT=$(CURDIR)/$(SLICER)/programs test
-	$(CARGO) test --release -p foreread-tests --test programs -- translated
+	$(CARGO) test --release --test programs -- translated
 	python3 slicer/suites/semantics.py --quick
 
 test-sqlite: sqlite

@@ -20,7 +20,7 @@ pub mod symbols;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +31,7 @@ pub use automount::AutomountPoint;
 pub use built::compiled;
 use foreread_plan::PAGE;
 pub use foreread_steady::{attempt, check, rounds};
+use foreread_sys::device::Device;
 pub use memory::MemoryGroup;
 pub use outcome::Outcome;
 pub use slow::Slow;
@@ -100,6 +101,8 @@ pub enum Need {
     Fanotify,
     /// The translator of `foreread cc`, with its runtime.
     Slicer,
+    /// A kernel that reads ahead on the disk of the build directory.
+    ReadAhead,
 }
 
 impl Need {
@@ -170,6 +173,12 @@ impl Need {
                     .into_iter()
                     .find(|tool| !foreread().with_file_name(tool).exists())
                     .map(|tool| format!("no {tool}: make slicer builds it"))
+            }
+            Need::ReadAhead => {
+                let lab = Lab::new();
+                let dev = fs::metadata(lab.dir.path()).expect("a folder").dev();
+                (Device::of(dev).read_ahead == 0)
+                    .then(|| "the kernel does not read ahead on this disk".to_owned())
             }
             Need::Narrow => {
                 (!can_build("-m32")).then(|| "no C library for 32-bit programs".to_owned())

@@ -16,9 +16,9 @@ use crate::disk::DiskKind;
 use crate::mpi::launch::Launch;
 use crate::peer::Peer;
 use crate::process::Invocation;
-use crate::targets::Want;
 use crate::tools::Tools;
 use crate::translated::Translated;
+use crate::want::Want;
 
 /// How much data: `quick` runs in minutes, `full` is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

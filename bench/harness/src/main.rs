@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod busy;
 mod cache;
 mod case;
@@ -42,6 +43,7 @@ mod targets;
 mod tools;
 mod translated;
 mod tree;
+mod want;
 mod want_cost;
 mod watch;
 
@@ -116,6 +118,7 @@ fn act(cli: Cli) -> Result<()> {
         return selection::install();
     }
     signals::install()?;
+    let _alone = alone::wait()?;
     fs::create_dir_all(&cli.data_dir)
         .with_context(|| format!("creating {}", cli.data_dir.display()))?;
     let root = fs::canonicalize(&cli.data_dir)
@@ -153,7 +156,7 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
     let mut cost = Cost::default();
     if cli.pread_cost {
         cost.reads = cost::per_read(&binary, tools, rounds)?;
-        say(&(cost::reads_table(&cost.reads) + "\n"))?;
+        say(&(table::cost::reads(&cost.reads) + "\n"))?;
     }
     if cli.record_cost {
         for case in cases::all() {
@@ -162,7 +165,7 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
                 cost.recording.push(measured);
             }
         }
-        say(&(cost::recording_table(&cost.recording) + "\n"))?;
+        say(&(table::cost::recording(&cost.recording) + "\n"))?;
     }
     say(&format!("to reach\n\n{}", targets::render_cost(&cost)))
 }

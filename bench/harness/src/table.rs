@@ -1,12 +1,12 @@
 //! The tables on the terminal, at most 80 columns wide.
 
+pub mod cost;
 mod files;
 // A column of a table is read as a line.
 #[rustfmt::skip]
 mod groups;
 mod mpi;
 
-use crate::cost;
 use crate::curves::{Measured, Point, Run};
 use crate::results::{Results, Summary};
 use groups::{Block, GROUPS, seconds};
@@ -65,12 +65,12 @@ pub fn render(results: &Results) -> String {
         out += &format!("\n{} on {}\n\n", curve.about, curve.disk);
         out += &curve_table(curve);
     }
-    let cost = &results.cost;
-    if !cost.reads.is_empty() {
-        out += &format!("\n{}", cost::reads_table(&cost.reads));
+    let costs = &results.cost;
+    if !costs.reads.is_empty() {
+        out += &format!("\n{}", cost::reads(&costs.reads));
     }
-    if !cost.recording.is_empty() {
-        out += &format!("\n{}", cost::recording_table(&cost.recording));
+    if !costs.recording.is_empty() {
+        out += &format!("\n{}", cost::recording(&costs.recording));
     }
     for measurement in &results.measurements {
         for note in &measurement.notes {

@@ -81,7 +81,7 @@ pub const TESTS: &[Test] = &[
     (
         "advice_turns_the_kernels_read_ahead_off_and_is_taken_back",
         ALL,
-        &[Need::Command("fincore")],
+        &[Need::Command("fincore"), Need::ReadAhead],
         advised,
     ),
 ];

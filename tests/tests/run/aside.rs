@@ -110,13 +110,13 @@ pub const TESTS: &[Test] = &[
     (
         "after_its_plan_the_kernel_reads_ahead_of_a_program_again",
         ALL,
-        &[],
+        &[Need::ReadAhead],
         onward,
     ),
     (
         "the_kernel_reads_ahead_again_once_foreread_was_killed",
         ALL,
-        &[],
+        &[Need::ReadAhead],
         left_behind,
     ),
     (

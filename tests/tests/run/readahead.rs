@@ -1,14 +1,14 @@
 //! What the kernel reads ahead by itself, it reads twice as far ahead of a program that is known to read from front to
 //! back.
 
-use foreread_tests::{Lab, check};
+use foreread_tests::{Lab, Need, check};
 
 use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
     "the_kernel_reads_twice_as_far_ahead_in_a_file_read_from_front_to_back",
     ALL,
-    &[],
+    &[Need::ReadAhead],
     twice_as_far,
 )];
 

@@ -5,7 +5,7 @@ use super::{build, library, packages, predicted, predicted_sources, programs, re
 use crate::case::Group::{self, Api, Files, Hot, Main, Signature, Slice};
 use crate::case::{Case, Data, Purpose, Start, Workload};
 use crate::disk::DiskKind::{self, Hdd7200, NetworkSsd, Own};
-use crate::targets::Want::{self, AsFast, Faster, Improved, Masked};
+use crate::want::Want::{self, AsFast, Faster, Improved, Masked};
 
 use build::{LINK, MAKE, TREE};
 use library::{SAMPLES, Samples, TILES};
