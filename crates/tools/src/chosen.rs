@@ -243,7 +243,7 @@ pub(crate) fn why_none(store: &Store, name: &str, why: Error) -> Error {
     }
 }
 
-/// That there is no record yet of these runs, the last of which is told of.
+/// The sentence for runs whose record is still being written: it names the latest run, and counts the others.
 pub(crate) fn first_run(runs: &[Underway]) -> String {
     let Some(run) = runs.last() else {
         return String::new();
