@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Invariant: everything a user can type is declared here, so that help, completions and
-//! man pages, which are made from these types, are complete.
+//! Invariant: everything that a user can type is declared here. Help, completions and man pages are made from these types, so they are
+//! complete.
 
 pub(crate) mod cache;
 pub(crate) mod daemon;
@@ -22,7 +22,7 @@ use crate::calibrate::probe::LEAST;
 use crate::run::{Record, Run};
 use crate::sim::models::{ModelChoice, Sequences, parameter};
 
-/// The version, and the commit where the sources were git's.
+/// The version, with the commit if the sources were a git checkout.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("FOREREAD_COMMIT"));
 
 /// Prefetch the files that a program will read
@@ -142,8 +142,8 @@ pub(crate) struct Show {
 
 /// Explain why a run was faster, or was not
 ///
-/// Prints, on one screen, the line after the last run, what it gained or why it gained nothing, and what is worth knowing of the
-/// command, worst first. foreread report makes a page of the same.
+/// Prints one screen: the line after the last run, its gain or the reason for having none, and findings about the command, the most costly
+/// first. foreread report makes a page of the same facts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
     /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last run]
@@ -159,11 +159,11 @@ pub(crate) struct Explain {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Make a page of a run: what was read, and what foreread did
+/// Make an HTML page about a run and what foreread did
 ///
-/// Writes one HTML file that loads nothing and needs no script: what was gained or why nothing was, what became of what was fetched,
-/// findings, a timeline, the files with most waiting. It shows the record of the command and the account of its last run, and says
-/// what it lacks.
+/// Writes one HTML file without scripts or external parts: the gain or the reason for having none, the ledger of the fetched bytes,
+/// findings, a timeline, and the files with most waiting. It shows the record of the command and the account of its last run, and names
+/// missing facts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Report {
     /// Start of a record's id, a program's name, or a path (with a slash or .fr) [default: the last run]
@@ -194,19 +194,19 @@ pub(crate) struct Report {
 /// A part of a report
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Section {
-    /// What became of what was fetched
+    /// Ledger of the fetched bytes
     Ledger,
-    /// Reads that waited, and what was read or fetched, over time
+    /// Reads that waited, and bytes read or fetched, over time
     Timeline,
-    /// How far ahead of the program the fetching was
+    /// Distance of the prefetching ahead of the program
     Distance,
     /// Speed and queue of the device
     Device,
     /// Files with most waiting
     Files,
-    /// Processes, and when they waited and read
+    /// Processes: when they waited and read
     Processes,
-    /// Ranks of a parallel program, when they waited, and what was fetched for them
+    /// Ranks of a parallel program: when they waited, and the bytes fetched for them
     Ranks,
 }
 
@@ -234,9 +234,9 @@ pub(crate) struct Analyze {
 
 /// Compare models that predict files, on traces
 ///
-/// Reads strace -f -ttt, the other formats of foreread analyze, and foreread's records (.fr); /dev/stdin works, too. Each
-/// model is trained on the --train traces, then measured on the others, learning as it goes. Options with LIST take
-/// values separated by commas; all combinations are compared in one pass. docs/models.md defines models and figures.
+/// Reads strace -f -ttt, the other formats of foreread analyze, and foreread's records (.fr), also from /dev/stdin. Each model is trained
+/// on the --train traces, then measured on the others while it goes on learning. Options with LIST accept values separated by commas; all
+/// combinations are compared in one pass. docs/models.md defines models and figures.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sim {
     /// Traces to measure on
@@ -261,10 +261,10 @@ pub(crate) struct Sim {
     /// Size of the simulated cache, such as 16M,64M,256M
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "256M", value_parser = units::parse_size)]
     pub(crate) memory: Vec<u64>,
-    /// Milliseconds that a device takes to read a file, one after the other: adds hits, partial hits, misses and waits
+    /// Milliseconds in which a device reads a file, one at a time; adds hits, partial hits, misses and waits
     #[arg(long = "read-ms", value_name = "MS", value_parser = milliseconds)]
     pub(crate) read_ns: Option<u64>,
-    /// Which sequences the models learn from
+    /// Sequences that the models learn from
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = Sequences::Both)]
     pub(crate) sequences: Sequences,
     /// Do not learn while measuring
@@ -295,7 +295,7 @@ fn milliseconds(text: &str) -> Result<u64, String> {
     Ok((ms * 1e6) as u64)
 }
 
-/// The size of a file to measure on.
+/// The size of the file that a device is measured with.
 fn measurable(text: &str) -> Result<u64, String> {
     let size = units::parse_size(text)?;
     if size < LEAST {
@@ -307,7 +307,7 @@ fn measurable(text: &str) -> Result<u64, String> {
     Ok(size)
 }
 
-/// A limit: no less than a handful, no more than a symbol's number can say.
+/// A limit between 16 and the greatest number of a symbol.
 fn limit(text: &str) -> Result<usize, String> {
     let limit: Option<usize> = text.parse().ok();
     let limit = limit.filter(|limit| (16..=1 << 30).contains(limit));
@@ -343,8 +343,8 @@ pub(crate) struct Prune {
 
 /// Have systemd start a service under foreread run
 ///
-/// Writes a drop-in beside the service's unit, in which foreread run is put before the program. The service's start is
-/// recorded, and prefetched when it is started again. docs/services.md has the details.
+/// Writes a drop-in beside the service's unit that puts foreread run before the program. The first start of the service is recorded, and
+/// later starts are prefetched. docs/services.md has the details.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Service {
     /// Write the drop-in
@@ -365,12 +365,12 @@ pub(crate) struct ServiceUnit {
     /// Folder of another system, such as a mounted image
     #[arg(long, value_name = "DIR", conflicts_with = "user")]
     pub(crate) root: Option<PathBuf>,
-    /// Print what would be done, and change nothing
+    /// Print the changes and make none
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Check the features of this machine, and what a missing one costs
+/// Check this machine's features, and what missing ones cost
 ///
 /// Exit status: 0 if prefetching works here, 1 if it cannot.
 #[derive(Debug, clap::Args)]
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(run.output.as_deref(), Some("x.fr".as_ref()));
     }
 
-    /// What `foreread` reads by itself means the same here.
+    /// Tests that plain command lines parsed by `foreread` itself mean the same here.
     #[test]
     fn plain_command_lines_mean_the_same_to_both_programs() {
         for line in [

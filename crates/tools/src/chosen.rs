@@ -1,6 +1,6 @@
-//! The record, and the account of the last run, that a command line names.
+//! Finds the record, and the account of the last run, that a command line names.
 //!
-//! Data flow: the start of an id, a program's name, a path, a command, or nothing → the record's [`Reader`] and the run's [`RunAccount`].
+//! Data flow: start of an id, program name, path, command, or nothing → the record's [`Reader`] and the run's [`RunAccount`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,25 +18,25 @@ use foreread_words::{counted, plain};
 use crate::command_line::{command_line, short_command_line};
 use crate::top::runs::front_of;
 
-/// A run to be shown.
+/// A chosen run.
 pub(crate) struct Chosen {
     /// The command's record, if it has one.
     pub(crate) record: Option<Reader>,
     /// The account of its last run, if there is one.
     pub(crate) told: Option<RunAccount>,
-    /// What else is to be known, in sentences.
+    /// Remarks for the user, in sentences.
     pub(crate) remarks: Vec<String>,
-    /// Of a rank, the accounts of the last runs of all ranks of its program, the first [`RANKS`], by rank.
+    /// For a rank: the accounts of the last runs of its program's ranks, the first [`RANKS`] of them, by rank.
     pub(crate) ranks: BTreeMap<u32, RunAccount>,
 }
 
-/// Ranks whose accounts are read, at most.
+/// Number of ranks whose accounts are read, at most.
 const RANKS: u32 = 256;
 
-/// The record named so, or if the `last` run is asked for, that of the run that ended last.
+/// The record with this name; with `last`, the record of the run that ended last.
 ///
 /// # Errors
-/// When there is none, or it cannot be used; the error names it.
+/// When there is none, or it cannot be read. The error names it.
 pub(crate) fn record(name: Option<&str>, last_run: bool, command: &[OsString]) -> Result<Reader> {
     if last_run {
         let record = run(None, true, &[])?.record;
@@ -59,8 +59,8 @@ pub(crate) fn record(name: Option<&str>, last_run: bool, command: &[OsString]) -
     }
 }
 
-/// The record named so, and the account of its command's last run. Without a name, or if the `last` run is asked for, it is that of the
-/// run that ended last, which may have no record.
+/// The record with this name, and the account of its command's last run. Without a name, or with `last`, they belong to the run that ended
+/// last, which may have no record.
 ///
 /// # Errors
 /// As [`record`].
@@ -73,7 +73,7 @@ pub(crate) fn run(name: Option<&str>, last_run: bool, command: &[OsString]) -> R
             remarks: Vec::new(),
             ranks: BTreeMap::new(),
         };
-        // One of the store has an account, whatever way leads to it.
+        // A record in the store has an account, whichever path leads to it.
         if let Ok(store) = Store::open()
             && let (Ok(folder), Ok(there)) = (store.folder().canonicalize(), path.canonicalize())
             && there.parent() == Some(&folder)
@@ -145,7 +145,7 @@ fn ranks(store: &Store, identity: &Identity) -> BTreeMap<u32, RunAccount> {
         };
         let path = store.place_for(&identity).path();
         let run = store.run_of(&path.file_stem()?.to_string_lossy());
-        // A rank whose account cannot be used has none here.
+        // Ranks without a readable account are left out.
         Some((rank, told(&run.ok()??).ok()?))
     });
     ranks.collect()
@@ -161,7 +161,7 @@ fn is_path(name: &str) -> bool {
 
 fn of_command(store: &Store, command: &[OsString]) -> Result<(Reader, Vec<String>)> {
     let identity = identity_of(command);
-    // Its words may have been left out.
+    // The words of its command line may be redacted.
     let redacted = store.redacted(&identity)?;
     let known = match store.find(&identity)? {
         Some(known) if known.0.exact => Some(known),
@@ -216,7 +216,7 @@ fn at(path: &Path) -> Result<Reader> {
     Reader::open(path).map_err(|why| or_underway_at(path, why))
 }
 
-/// Why no file at a path can be used; of a record that is not there yet, that it will be.
+/// The error for a path that cannot be read; if the record is still being written, the error says so.
 pub(crate) fn or_underway_at(path: &Path, why: impl Into<Error>) -> Error {
     match underway_at(path).filter(|_| !path.exists()) {
         Some(run) => anyhow!("{}: {}", path.display(), first_run(&[run])),
@@ -224,7 +224,7 @@ pub(crate) fn or_underway_at(path: &Path, why: impl Into<Error>) -> Error {
     }
 }
 
-/// Why no record has this id or is of a program with this name: it is in its first run, or is perhaps that of a record which cannot be read.
+/// The error for an id or program name without a record: the command is in its first run, or its record may be one that cannot be read.
 pub(crate) fn why_none(store: &Store, name: &str, why: Error) -> Error {
     let mut runs = store.underway();
     let is_id = |run: &Underway| !name.is_empty() && run.id.starts_with(&name.to_ascii_lowercase());
@@ -243,7 +243,7 @@ pub(crate) fn why_none(store: &Store, name: &str, why: Error) -> Error {
     }
 }
 
-/// The sentence for runs whose record is still being written: it names the latest run, and counts the others.
+/// The sentence about runs whose record is still being written: it names the latest run and counts the others.
 pub(crate) fn first_run(runs: &[Underway]) -> String {
     let Some(run) = runs.last() else {
         return String::new();
@@ -262,7 +262,7 @@ pub(crate) fn first_run(runs: &[Underway]) -> String {
     )
 }
 
-/// Which process a run is, and when it began.
+/// The process id of a run, and its start time.
 fn since(run: &Underway) -> String {
     let began = format!("began {}", ago(run.began, SystemTime::now()));
     match run.writer.and_then(front_of) {
@@ -271,7 +271,7 @@ fn since(run: &Underway) -> String {
     }
 }
 
-/// The records of commands that run a program of this name.
+/// The records of commands that run a program with this name.
 pub(crate) fn of_program<'a>(
     entries: &'a [StoredRecord],
     name: &'a str,
@@ -282,9 +282,9 @@ pub(crate) fn of_program<'a>(
     read.filter(move |(_, reader)| is_of_program(&reader.meta().identity, name))
 }
 
-/// Whether a command runs a program of this name.
+/// True if a command runs a program with this name.
 fn is_of_program(identity: &Identity, name: &str) -> bool {
-    // What it was called by may be a link: sh is dash.
+    // It may have been started by a link: sh is dash.
     let called = identity.argv.first();
     let mut names = [&identity.exe].into_iter().chain(called);
     names.any(|path| Path::new(path).ends_with(name))

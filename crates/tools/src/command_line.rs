@@ -1,4 +1,4 @@
-//! The command line that a record is of, as text.
+//! A record's command line as text.
 
 use foreread_plan::Identity;
 use foreread_words::quoted;
@@ -6,7 +6,7 @@ use foreread_words::quoted;
 /// Characters of a short command line, at most.
 const SHORT: usize = 240;
 
-/// A command line as it could be typed again.
+/// A command line, quoted for a shell.
 pub(crate) fn command_line(identity: &Identity) -> String {
     identity
         .argv
@@ -16,7 +16,7 @@ pub(crate) fn command_line(identity: &Identity) -> String {
         .join(" ")
 }
 
-/// A command line for people: of a very long one the beginning, and how many words it has.
+/// A command line for display: a very long one is cut, and its number of words is added.
 pub(crate) fn short_command_line(identity: &Identity) -> String {
     let whole = command_line(identity);
     match whole.char_indices().nth(SHORT) {

@@ -1,4 +1,4 @@
-//! `foreread doctor`: what this machine offers, what is missing, what that costs.
+//! `foreread doctor`: this machine's features, and the cost of missing ones.
 //!
 //! Data flow: each check yields a [`Check`]; they are printed in groups, or as JSON.
 
@@ -25,33 +25,33 @@ use serde::Serialize;
 use crate::args;
 use crate::output::{columns, narrow, output};
 
-/// Longer than any pause in which a thread keeps its processor.
+/// A sleep long enough for the kernel to switch to another thread.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// A program every machine has, to load the library into.
+/// A program that exists on every machine, for loading the library.
 const HARMLESS: &str = "/bin/true";
 
-/// Where the words on a check begin.
+/// Column at which the text of a check begins.
 const COLUMN: usize = 22;
-/// Where the words on a device's profile begin.
+/// Column at which the text of a device's profile begins.
 const PROFILE_COLUMN: usize = 4;
-/// Columns left for a mount point beside its device.
+/// Columns for a mount point beside its device.
 const MOUNT_WIDTH: usize = 19;
 
-/// One thing looked at.
+/// One check.
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
     available: bool,
-    /// How it is available, or why not.
+    /// In which way the feature is available, or the reason why it is not.
     detail: String,
-    /// What is lost without it.
+    /// The cost of a missing feature.
     cost: Option<&'static str>,
-    /// Whether foreread can do nothing without it.
+    /// True if foreread cannot work without the feature.
     needed: bool,
 }
 
-/// A device as scripts read it; sizes in bytes.
+/// A device as JSON; sizes in bytes.
 #[derive(Serialize)]
 struct Disk {
     name: String,
@@ -61,9 +61,9 @@ struct Disk {
     read_ahead: u64,
     max_hint: u64,
     queue_depth: u32,
-    /// The constants reads are prefetched by.
+    /// The constants in force for the device.
     profile: Constants,
-    /// Seconds since the epoch; `null` for a built-in profile.
+    /// Time of the measurement, in seconds since the epoch; `null` for a built-in profile.
     measured_at: Option<u64>,
     /// The same in words.
     #[serde(skip)]
@@ -74,16 +74,16 @@ struct Disk {
 struct Diagnosis {
     works: bool,
     checks: Vec<Check>,
-    /// Bytes prefetching may fill.
+    /// Memory that prefetching may fill, in bytes.
     memory_available: Option<u64>,
-    /// Bytes left under the control group's limit, if it sets one.
+    /// Bytes left below the control group's limit, if there is one.
     memory_limit_room: Option<u64>,
     devices: Vec<Disk>,
-    /// Why what was measured of devices cannot be used.
+    /// The reason why stored profiles cannot be used.
     profiles_problem: Option<String>,
 }
 
-/// Looks at everything and says what it found.
+/// Runs all checks and prints their results.
 pub(crate) fn doctor(args: &args::Doctor) -> Result<ExitCode> {
     let mut checks = vec![check_preload(), check_ebpf(), check_store()];
     let (profiles, problem) = match Profiles::load() {
@@ -129,7 +129,7 @@ fn check_preload() -> Check {
     )
 }
 
-/// Whether a program starts with the library, without a word from the loader.
+/// True if a program starts with the library and the loader prints nothing.
 fn loads(library: &Path) -> Result<(), String> {
     let output = Command::new(HARMLESS)
         .env("LD_PRELOAD", library)
@@ -148,7 +148,7 @@ fn loads(library: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether programs can be observed by eBPF: by trying.
+/// Tries to load the eBPF observer.
 fn check_ebpf() -> Check {
     check(
         "eBPF",
@@ -163,7 +163,7 @@ fn check_store() -> Check {
         .map_err(|error| plain(&format!("{error:#}")))
         .and_then(|store| {
             let folder = store.folder();
-            // Permissions do not tell of a full or read-only file system; a file does.
+            // Permissions do not show a full or read-only file system, so a file is created.
             tempfile::tempfile_in(folder)
                 .and_then(|mut file| file.write_all(&[0; 4096]))
                 .map_err(|error| plain(&format!("{}: {error}", folder.display())))?;
@@ -177,7 +177,7 @@ fn check_store() -> Check {
     )
 }
 
-/// Whether the kernel tells a thread that it waited, by waiting.
+/// True if the kernel counts a sleep of this thread as a switch.
 fn check_switches() -> Check {
     let told = Ring::create(Clock::detect())
         .map_err(|error| plain(&error.to_string()))
@@ -255,7 +255,7 @@ fn disks(profiles: &Profiles) -> Vec<Disk> {
         .collect()
 }
 
-/// The profile in force for a device, and what it says in words.
+/// The profile in force for a device, and its description.
 fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String) {
     if let Some(measured) = measured
         && let Some(profile) = measured.profile()
@@ -284,7 +284,7 @@ fn profile_of(measured: Option<&Measured>, device: &Device) -> (Profile, String)
 
 fn print(out: &mut impl Write, diagnosis: &Diagnosis) -> Result<()> {
     let width = columns();
-    // Beside the names where there is room for a few words.
+    // Printed beside the names if there is room for a few words.
     let indent = if width < WIDTH {
         PROFILE_COLUMN
     } else {

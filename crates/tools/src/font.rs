@@ -1,4 +1,4 @@
-//! The font of all that is drawn as pixels. It is part of this program, so that a machine without fonts draws the same.
+//! The font of all drawings in pixels. It is part of the program, so a machine without fonts draws the same.
 
 use std::sync::Once;
 
@@ -6,13 +6,13 @@ use anyhow::{Result, anyhow};
 use epaint_default_fonts::HACK_REGULAR;
 use plotters::style::{FontStyle, register_font};
 
-/// What plotters calls it.
+/// The font's name in plotters.
 pub(crate) const FONT: &str = "sans-serif";
 
-/// Makes it known to plotters.
+/// Registers the font with plotters.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the font cannot be read.
 pub(crate) fn ready() -> Result<()> {
     static KNOWN: Once = Once::new();
     let mut known = Ok(());

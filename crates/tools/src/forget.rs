@@ -12,14 +12,14 @@ use crate::args;
 use crate::chosen::{of_program, why_none};
 use crate::output::output;
 
-/// Characters of an id that are shown, and ids.
+/// Number of ids in a message, and characters of each.
 const SHORT: usize = 12;
 const SHOWN: usize = 8;
 
-/// Deletes the records named, or all.
+/// Deletes the named records, or all.
 ///
 /// # Errors
-/// When one of the ids names no record or several; none is deleted then.
+/// When an id names no record or several; then nothing is deleted.
 pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
     let store = Store::open()?;
     let entries = if args.all {
@@ -33,7 +33,7 @@ pub(crate) fn forget(args: &args::Forget) -> Result<ExitCode> {
     report("forgot", &entries)
 }
 
-/// The records named, each once.
+/// The named records, each once.
 fn named(store: &Store, ids: &[String]) -> Result<Vec<StoredRecord>> {
     let mut entries: Vec<StoredRecord> = Vec::new();
     for id in ids {
@@ -45,7 +45,8 @@ fn named(store: &Store, ids: &[String]) -> Result<Vec<StoredRecord>> {
     Ok(entries)
 }
 
-/// The error, with the ids of the records that may have been meant: a program's name is no id, as it may stand for many records.
+/// The error, with the ids of records that the user may have meant. A program's name is not accepted as an id, because it may stand for
+/// many records.
 fn instead(store: &Store, name: &str, why: Error) -> Error {
     let entries = store.entries().unwrap_or_default();
     let ids: Vec<&str> = of_program(&entries, name)

@@ -1,6 +1,6 @@
-//! The first page of help: the commands in groups, and the variables that foreread heeds.
+//! The first page of help: the commands in groups, and the environment variables.
 //!
-//! Data flow: the declarations ([`Args`]) → the same, with a page of their own.
+//! Data flow: the declarations ([`Args`]) → the same declarations with their own first page.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ const VARIABLES: &str = "Environment (man foreread has all):
                         Compilers of cc and c++; 1: explain what was sliced
   XDG_DATA_HOME         Folder of the records [default: ~/.local/share]";
 
-/// Variables, each with what it does and the commands that heed it.
+/// Variables, each with its effect and the commands that read it.
 const HEEDED: [(&str, &str, &[&str]); 7] = [
     (
         "FOREREAD_STORE_LIMIT",
@@ -74,7 +74,7 @@ const HEEDED: [(&str, &str, &[&str]); 7] = [
     ("TERM", "dumb: nothing is drawn", &["top"]),
 ];
 
-/// The variables that a command heeds.
+/// The variables that a command reads.
 fn variables(name: &str) -> Option<String> {
     let heeded = HEEDED.iter().filter(|(_, _, by)| by.contains(&name));
     let lines: Vec<String> = heeded
@@ -83,7 +83,7 @@ fn variables(name: &str) -> Option<String> {
     (!lines.is_empty()).then(|| format!("Environment:\n{}", lines.join("\n")))
 }
 
-/// The declarations, with their first page of help.
+/// The declarations, with the first page of help.
 pub(crate) fn command() -> Command {
     let command = Args::command();
     let mut page = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();

@@ -1,4 +1,4 @@
-//! `foreread list`: what is known, a line a record.
+//! `foreread list`: one line per record.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::chosen::first_run;
 use crate::command_line::short_command_line;
 use crate::output::{columns, narrow, output, width};
 
-/// A record as scripts read it.
+/// A record as JSON.
 #[derive(Serialize)]
 struct Listed<'a> {
     id: &'a str,
@@ -29,10 +29,10 @@ struct Listed<'a> {
     used_at: u64,
     recorded_at: Option<u64>,
     identity: Option<&'a Identity>,
-    /// Whether the record has its end, and nothing before it is damaged.
+    /// True if the record is complete and undamaged.
     complete: bool,
     summary: Option<&'a Summary>,
-    /// Why the record cannot be used, or not all of it.
+    /// The reason why the record, or a part of it, cannot be used.
     problem: Option<String>,
 }
 
@@ -40,14 +40,14 @@ struct Listed<'a> {
 struct ListedRecord {
     entry: StoredRecord,
     reader: Result<Reader>,
-    /// What is wrong with it, of one that could be opened.
+    /// The damage of a record that could be opened.
     damage: Option<String>,
-    /// How many files it tells of, as `show` counts them.
+    /// Number of its files, counted as in `show`.
     files: usize,
 }
 
 impl ListedRecord {
-    /// Opens a record and looks all of it through for damage, which takes a millisecond for three megabytes.
+    /// Opens a record and checks all of it for damage, at about 3 MB/ms.
     fn open(entry: StoredRecord) -> Self {
         let mut reader = entry.reader();
         let damage = reader.as_mut().ok().and_then(|reader| reader.check().err());
@@ -66,7 +66,7 @@ impl ListedRecord {
         }
     }
 
-    /// Which rank of how many it is of, of a parallel program.
+    /// The rank and the number of ranks, for a parallel program.
     fn rank(&self) -> Option<String> {
         let reader = self.reader.as_ref().ok()?;
         let Rank { rank, of } = reader.meta().identity.rank?;
@@ -74,7 +74,7 @@ impl ListedRecord {
     }
 }
 
-/// Files that the accesses there are lead to: of a record that has lost its end, not all that it names.
+/// Files with accesses. A record that lost its end may name others.
 fn files_met(reader: &mut Reader) -> usize {
     let met: HashSet<FileId> = reader
         .accesses()
@@ -84,7 +84,7 @@ fn files_met(reader: &mut Reader) -> usize {
     met.len()
 }
 
-/// Lists all records; one that cannot be used is listed with the reason.
+/// Lists all records. A record that cannot be used is listed with the reason.
 pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     let store = Store::open()?;
     let records: Vec<ListedRecord> = store
@@ -115,7 +115,7 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
         "{:<16}  {:<11}  {:>8}  {:>9}  {rank}COMMAND",
         "ID", "LAST USED", "FILES", "READ"
     );
-    // Where the terminal breaks lines all the same, nothing is cut.
+    // A terminal too narrow for the table wraps its lines, so nothing is cut.
     let width = width().filter(|width| *width >= titles.chars().count());
     let note = narrow().filter(|_| width.is_none());
     for line in note.iter().flat_map(|said| wrapped(said, self::columns())) {
@@ -137,9 +137,9 @@ pub(crate) fn list(args: &args::List) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The columns that not every list has.
+/// Optional columns.
 struct Columns {
-    /// Letters of the longest rank, where there is a record of a parallel program.
+    /// Width of the longest rank, if there are records of parallel programs.
     rank: Option<usize>,
 }
 
@@ -151,7 +151,7 @@ impl Columns {
         }
     }
 
-    /// What stands in the column of ranks, and the room to the next.
+    /// The cell in the column of ranks, with the gap to the next column.
     fn rank(&self, rank: &str) -> String {
         let whole = |room| format!("{rank:>room$}  ");
         self.rank.map(whole).unwrap_or_default()
@@ -191,7 +191,7 @@ fn line(known: &ListedRecord, columns: &Columns, width: Option<usize>, now: Syst
     }
 }
 
-/// What is wrong, without the path that the line names already.
+/// The damage, without the path: the line has the path already.
 fn brief(error: &anyhow::Error) -> String {
     use foreread_plan::format::ReadError;
 

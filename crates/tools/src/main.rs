@@ -1,11 +1,11 @@
-//! `foreread-tools`: all commands of `foreread`, which has this program take its place for those but `run` and `record`.
+//! `foreread-tools`: all commands of `foreread` except `run` and `record`. `foreread` replaces itself by this program for them.
 //!
-//! Top down: the command line is parsed ([`args`]), one command does its work, and
-//! what it could not do is said in one line that names the file and the value at fault.
+//! Top down: the command line is parsed ([`args`]), and one command runs. An error is printed as one line that names the file and the value
+//! at fault.
 //!
-//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did, with 127 or 126 when it could not
-//! be found or started, and 2 when foreread failed. All others end with 0, 1 when they could not do their work, or 2 when nothing can be
-//! done with the words or files that they were given ([`output::status`]).
+//! Exit status: `run`, `record`, `cc` and `c++` end as the program or compiler did; with 127 or 126 if it was not found or could not be
+//! started; with 2 if foreread failed. All others end with 0, with 1 if they failed at their work, or with 2 if their arguments or files
+//! cannot be used ([`output::status`]).
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout))]
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     )
 }
 
-/// What the parser has to say in place of a command: the help, the version, or what is wrong with the command line.
+/// The parser's message in place of a command: help, version, or an error in the command line.
 fn answered(answer: &clap::Error) -> Result<ExitCode> {
     let printed = answer.print();
     let code = ExitCode::from(answer.exit_code() as u8);
@@ -66,7 +66,7 @@ fn answered(answer: &clap::Error) -> Result<ExitCode> {
     flushed(code)
 }
 
-/// The status of a command, if all that the command printed has been written.
+/// The status of a command, after all its output was written.
 fn flushed(code: ExitCode) -> Result<ExitCode> {
     output().flush()?;
     Ok(code)

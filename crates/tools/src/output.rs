@@ -1,7 +1,7 @@
 //! Standard output of `foreread-tools`, and the exit status of its commands.
 //!
-//! Invariant: whatever a command prints goes through [`output`], so that output that cannot be written ends the command
-//! with an error that names standard output. `println!`, which panics then, is denied in `tools.rs`.
+//! Invariant: all output of commands goes through [`output`], so a failed write ends the command with an error that names standard output.
+//! `println!` panics in that case; it is denied in `tools.rs`.
 
 use std::fmt;
 use std::io::{self, StdoutLock, Write, stdout};
@@ -11,34 +11,33 @@ use foreread_plan::format::WriteError;
 use foreread_words::units::{WIDTH, cut};
 use rustix::termios::tcgetwinsize;
 
-/// Exit status of a command that could not do its work.
+/// Exit status of a command that failed at its work.
 pub(crate) const FAILED: u8 = 1;
 
-/// The narrowest that lines are broken to.
+/// The least width for wrapped lines.
 const NARROW: usize = 20;
 
 /// Standard output.
 pub(crate) struct Output(StdoutLock<'static>);
 
-/// Standard output, for one command.
+/// Standard output for one command.
 pub(crate) fn output() -> Output {
     Output(stdout().lock())
 }
 
-/// Columns of the terminal that standard output is; `None` if it is none: what a program reads is not cut.
+/// Columns of the terminal on standard output; `None` without a terminal: output for programs is not cut.
 pub(crate) fn width() -> Option<usize> {
     let size = tcgetwinsize(stdout()).ok()?;
     let columns = usize::from(size.ws_col);
     Some(if columns == 0 { WIDTH } else { columns })
 }
 
-/// Columns to keep to, [`WIDTH`] at most: longer lines are hard to read.
+/// Columns for text, [`WIDTH`] at most: longer lines are hard to read.
 pub(crate) fn columns() -> usize {
     width().map_or(WIDTH, |columns| columns.clamp(NARROW, WIDTH))
 }
 
-/// Text cut to so many columns where standard output is a terminal, and whole where a program reads it or the terminal breaks the lines of
-/// tables anyway.
+/// Cuts a text to this many columns on a terminal. The text stays whole for programs, and on terminals so narrow that tables wrap anyway.
 pub(crate) fn fitted(text: &str, columns: usize, keep_end: bool) -> String {
     match width() {
         Some(WIDTH..) => cut(text, columns, keep_end),
@@ -46,7 +45,7 @@ pub(crate) fn fitted(text: &str, columns: usize, keep_end: bool) -> String {
     }
 }
 
-/// A sentence to be printed above tables that take [`WIDTH`] columns, where the terminal has fewer.
+/// A notice above tables of [`WIDTH`] columns, on a terminal with fewer.
 pub(crate) fn narrow() -> Option<String> {
     let width = width().filter(|width| *width < WIDTH)?;
     Some(format!(
@@ -64,12 +63,12 @@ impl Write for Output {
     }
 }
 
-/// The error, with the name of what could not be written to.
+/// The error, with the name of the output.
 pub(crate) fn named(why: io::Error) -> io::Error {
     io::Error::new(why.kind(), Unable(format!("standard output: {why}")))
 }
 
-/// Why a command could not do its work, though its words and files are all right.
+/// Failure of a command at its work, with sound arguments and files.
 #[derive(Debug)]
 pub(crate) struct Unable(pub(crate) String);
 
@@ -81,16 +80,16 @@ impl fmt::Display for Unable {
 
 impl std::error::Error for Unable {}
 
-/// The same failure as one to do the command's work.
+/// Marks a failure as one at the command's work.
 pub(crate) fn unable(error: anyhow::Error) -> anyhow::Error {
-    // Whoever has read enough of the output is no failure.
+    // A closed pipe is no failure: the reader had enough.
     match error.is::<io::Error>() {
         true => error,
         false => Unable(format!("{error:#}")).into(),
     }
 }
 
-/// The exit status of a command that has failed: 1 if it could not do its work, 2 if nothing can be done with its words or files.
+/// The exit status of a failed command: 1 if it failed at its work, 2 if its arguments or files cannot be used.
 pub(crate) fn status(error: &anyhow::Error) -> u8 {
     let is_unable = |cause: &(dyn std::error::Error + 'static)| {
         let io: Option<&io::Error> = cause.downcast_ref();

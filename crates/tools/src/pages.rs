@@ -1,5 +1,5 @@
-//! `foreread completions` and `foreread man`: made from the command line's declaration. What that does not tell, exit
-//! statuses, variables, files and examples, is in `man/`.
+//! `foreread completions` and `foreread man`, made from the declarations of the command line. The folder `man/` adds exit statuses,
+//! variables, files and examples.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use clap_mangen::Man;
 use crate::args::Args;
 use crate::output::{Unable, output};
 
-/// A page's further sections, by its name; they come before the version.
+/// Further sections of a page, by the page's name; they are placed before the version.
 const SECTIONS: [(&str, &str); 4] = [
     ("foreread", include_str!("../man/foreread.1.in")),
     (
@@ -69,8 +69,8 @@ fn page(command: Command) -> Result<String> {
     Ok(page)
 }
 
-/// A command whose page, and its subcommands' pages, give the usage that `--help` gives: what is made of the
-/// declarations by itself leaves out the `--` before a program's name.
+/// A command whose page, and whose subcommands' pages, show the usage of `--help`. The generated usage leaves out the `--` before a
+/// program's name.
 fn with_usage(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

@@ -1,5 +1,5 @@
-//! The declarations of `foreread run` and `foreread record`. `foreread` itself reads plain command lines of them
-//! ([`foreread::words`]); help, errors and unusual command lines are these declarations'.
+//! The declarations of `foreread run` and `foreread record`. `foreread` parses plain command lines itself ([`foreread::words`]). Help,
+//! errors and unusual command lines come from these declarations.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,18 +39,18 @@ impl From<Who> for Choice {
     }
 }
 
-/// Where files lie now
+/// Paths that have moved
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Mapped {
-    /// Take paths below OLD for paths below NEW; may be repeated
+    /// Replace the path prefix OLD by NEW; may be repeated
     ///
-    /// The first OLD that a path lies below counts. Both are absolute: --map /=/mnt/image, --map /data/v1=/data/v2.
+    /// The first OLD that matches is used. Both are absolute: --map /=/mnt/image, --map /data/v1=/data/v2.
     #[arg(long, value_name = "OLD=NEW", value_parser = OsStringValueParser::new().try_map(|text| PathMap::parse(&text)))]
     map: Vec<PathMap>,
 }
 
 impl Mapped {
-    /// The map that all of them are.
+    /// The map made of all of them.
     pub(crate) fn all(&self) -> PathMap {
         let mut all = PathMap::default();
         self.map.iter().for_each(|one| all.extend(one.clone()));
@@ -58,15 +58,16 @@ impl Mapped {
     }
 }
 
-/// What a record may have
+/// Limits of a record
 #[derive(Debug, Default, clap::Args)]
 struct Limited {
-    /// Record at most SIZE, such as 1M: the part that waited longest
+    /// Record at most SIZE, such as 1M: the reads that waited longest
     ///
-    /// Pieces of files (2 MiB) are kept by the time that the command waited for them. The line after the run says what was left out.
+    /// Parts of files (2 MiB each) are kept in the order of the time that the command waited for them. The line after the run says how much
+    /// was left out.
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     max_size: Option<u64>,
-    /// Record at most N files: those that the command waited for longest
+    /// Record at most N files: those with most waiting
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_files: Option<u64>,
 }

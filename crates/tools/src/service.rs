@@ -1,7 +1,7 @@
-//! `foreread service`: a drop-in by which systemd starts a service under `foreread run`.
+//! `foreread service`: a drop-in with which systemd starts a service under `foreread run`.
 //!
-//! Invariant: the unit itself is never changed, and nothing but the drop-in is written or removed. The unit files are read, not
-//! systemd asked: so it works in an image that is not running (`--root`), and the result can be seen before (`--dry-run`).
+//! Invariant: the unit itself is never changed; only the drop-in is written or removed. Unit files are read without asking systemd, so the
+//! command works in an image that is not running (`--root`) and can show its result beforehand (`--dry-run`).
 //!
 //! Data flow: name → the unit's files ([`unit`]) → its commands → the drop-in.
 
@@ -19,7 +19,7 @@ use crate::args::{Service, ServiceUnit};
 use crate::output::output;
 use unit::{Places, Unit};
 
-/// Our drop-in. systemd reads drop-ins in the order of their names: it comes after those that set the command.
+/// Name of the drop-in. systemd reads drop-ins by name, so it comes after those that set the command.
 const DROP_IN: &str = "zz-foreread.conf";
 
 /// Enables or disables foreread for a service.
@@ -62,13 +62,13 @@ fn disable(given: &ServiceUnit) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     fs::remove_file(&path).with_context(|| path.display().to_string())?;
-    // Others may have drop-ins there.
+    // The folder may contain other drop-ins.
     let _ = path.parent().map(fs::remove_dir);
     writeln!(output(), "removed {}", path.display())?;
     said_next(given, &name)
 }
 
-/// What is left for the user to do.
+/// The remaining steps for the user.
 fn said_next(given: &ServiceUnit, name: &str) -> Result<ExitCode> {
     if given.root.is_none() {
         let systemctl = if given.user {
@@ -86,7 +86,7 @@ fn drop_in_path(places: &Places, name: &str) -> PathBuf {
     places.own().join(format!("{name}.d")).join(DROP_IN)
 }
 
-/// The unit's name, as systemd has it.
+/// The unit's full name.
 fn unit_name(given: &str) -> Result<String> {
     let allowed = |one: char| one.is_ascii_alphanumeric() || ":-_.\\@".contains(one);
     let is_name = !given.is_empty() && !given.starts_with(['.', '@']) && given.chars().all(allowed);
@@ -101,7 +101,7 @@ fn unit_name(given: &str) -> Result<String> {
     }
 }
 
-/// The drop-in's text.
+/// Text of the drop-in.
 fn drop_in(name: &str, is_user: bool, foreread: &Path, unit: &Unit) -> Result<String> {
     ensure!(
         !unit.commands.is_empty(),
@@ -114,11 +114,11 @@ fn drop_in(name: &str, is_user: bool, foreread: &Path, unit: &Unit) -> Result<St
          # Removed by: foreread service disable{user} {name}\n[Service]\n"
     );
     if !is_user && !unit.has_user {
-        // systemd sets HOME for those with User= alone.
+        // systemd sets HOME only for units with User=.
         text += "# The records are in root's home.\nEnvironment=HOME=%h\n";
     }
     if matches!(&*unit.kind, "" | "simple" | "exec" | "idle" | "dbus") && !unit.has_access {
-        // systemd sends the signals of a stop to both foreread and the program, and foreread would pass its own on.
+        // On a stop systemd sends signals to both foreread and the program; foreread would forward its own as well.
         text += "# The program takes foreread's place: it is the process that systemd watches.\nNotifyAccess=main\n";
     }
     text += "ExecStart=\n";
@@ -128,7 +128,7 @@ fn drop_in(name: &str, is_user: bool, foreread: &Path, unit: &Unit) -> Result<St
     Ok(text)
 }
 
-/// A command of `ExecStart=` with foreread before it, and what systemd is told by signs before that.
+/// A command of `ExecStart=` with foreread before it. Its special prefixes stay in front.
 fn prefixed(command: &str, foreread: &Path, unit: &Path) -> Result<String> {
     let rest = command.trim_start_matches(['-', '@', ':', '+', '!', '|']);
     let signs = &command[..command.len() - rest.len()];

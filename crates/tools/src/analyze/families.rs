@@ -1,9 +1,9 @@
-//! Signatures that differ in a few numbers, as one.
+//! Families: signatures that differ in a few numbers only, joined.
 //!
-//! The ranks of a parallel program do the same at different places, so that their signatures are the same text with
-//! other numbers. A [`Family`] is that text, with a parameter (`$1`) wherever the numbers are not all alike, and the
-//! parameters' values. A number that is always so much more than an earlier parameter is written by that (`$1+4096`).
-//! Text and values together say what all the signatures say: [`Family::signature`] gives each of them back.
+//! The ranks of a parallel program do the same at different offsets, so their signatures are the same text with different numbers. A
+//! [`Family`] is this text with a parameter (`$1`) in place of each differing number, and the values of the parameters. A number with a
+//! constant difference from an earlier parameter is written as a sum (`$1+4096`). Nothing is lost: [`Family::signature`] restores each
+//! signature.
 
 use std::collections::HashMap;
 
@@ -15,33 +15,33 @@ use super::streams::{Stream, Streams};
 /// A number in a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// The same in all.
+    /// A number that is equal in all members.
     Constant(i64),
-    /// A parameter and so much.
+    /// A parameter plus a constant.
     Parameter { index: usize, plus: i64 },
 }
 
-/// Signatures that are one text but for some numbers.
+/// Signatures with the same text and differing numbers.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) operation: Operation,
     /// The pattern signature.
     pub(crate) pattern: String,
-    /// What stands between the numbers.
+    /// The text between the numbers.
     between: Vec<String>,
     slots: Vec<Slot>,
-    /// The streams' numbers.
+    /// Numbers of the member streams.
     pub(crate) members: Vec<usize>,
     /// The values of each parameter, by member.
     pub(crate) values: Vec<Vec<i64>>,
-    /// By member, the accesses that the trace has as empty ones; of those that have any.
+    /// The accesses that returned no bytes, by member; members without such accesses are absent.
     pub(crate) empty: Vec<(usize, String)>,
 }
 
-/// What families are told apart by: the operation, the text between the numbers, the pattern signature.
+/// The key of a family: operation, text between the numbers, pattern signature.
 type Key = (Operation, Vec<String>, String);
 
-/// The streams that have a signature, by families, and those that have none, an operation a family.
+/// Groups streams into families. Streams without a signature form one family per operation.
 pub(crate) fn group(streams: &Streams) -> Vec<Family> {
     let mut groups: HashMap<Key, Vec<(usize, Vec<i64>)>> = HashMap::new();
     for (number, stream) in streams.all.iter().enumerate() {
@@ -128,7 +128,7 @@ impl Family {
             .collect();
     }
 
-    /// The text with its parameters.
+    /// The text, with its parameters.
     pub(crate) fn text(&self) -> String {
         self.with(|slot| match slot {
             Slot::Constant(number) => number.to_string(),
@@ -137,7 +137,7 @@ impl Family {
         })
     }
 
-    /// The signature of a member.
+    /// A member's own signature.
     #[cfg(test)]
     fn signature(&self, member: usize) -> String {
         self.with(|slot| match slot {
@@ -157,7 +157,7 @@ impl Family {
         text
     }
 
-    /// The values of a parameter as they are counted and shown: all of them, or the first and the step between them.
+    /// The values of a parameter in the form in which they are counted and printed: all of them, or the first and the common step.
     pub(crate) fn values(&self, parameter: usize) -> String {
         let values = &self.values[parameter];
         let step = values
@@ -175,8 +175,8 @@ impl Family {
         }
     }
 
-    /// What a parameter is of the rank, in words, where that holds for all members exactly: `4096 + 8192 * rank`. `ranks` are
-    /// those of the members.
+    /// A parameter as a formula of the rank, such as `4096 + 8192 * rank`, if the formula is exact for all members. `ranks` are the ranks
+    /// of the members.
     pub(crate) fn of_rank(&self, parameter: usize, ranks: &[i64]) -> Option<String> {
         let mut points = ranks.iter().zip(&self.values[parameter]);
         let (&first, &value) = points.next()?;
@@ -201,7 +201,7 @@ impl Family {
         })
     }
 
-    /// Bytes of the text and the values; the names of files and processes are counted neither here nor in the trace.
+    /// Bytes of the text and the values. Names of files and processes are not counted, neither here nor in the trace.
     pub(crate) fn size(&self) -> u64 {
         let values = (0..self.values.len()).map(|parameter| self.values(parameter).len() + 1);
         let empty = self.empty.iter();
@@ -210,7 +210,7 @@ impl Family {
     }
 }
 
-/// Rising numbers as words: `0 33-35`.
+/// Ascending numbers as text: `0 33-35`.
 fn ranges(numbers: &[u64]) -> String {
     let runs = numbers.chunk_by(|one, next| one + 1 == *next);
     let words: Vec<String> = runs
@@ -223,7 +223,7 @@ fn ranges(numbers: &[u64]) -> String {
     words.join(" ")
 }
 
-/// A text as the numbers in it and what stands between them.
+/// Splits a text into its numbers and the text between them.
 fn taken_apart(text: &str) -> (Vec<String>, Vec<i64>) {
     let bytes = text.as_bytes();
     let (mut between, mut numbers) = (Vec::new(), Vec::new());
@@ -239,7 +239,7 @@ fn taken_apart(text: &str) -> (Vec<String>, Vec<i64>) {
             .iter()
             .take_while(|byte| byte.is_ascii_digit());
         let end = at + 1 + digits.count();
-        // Digits that a leading zero makes no number as it is printed, or that are too large, stay text.
+        // Digits with a leading zero or beyond the range stay text, because printing the number would change them.
         match text[at..end].parse::<i64>() {
             Ok(number) if number.to_string() == text[at..end] => {
                 between.push(text[begin..at].to_owned());

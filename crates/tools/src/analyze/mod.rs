@@ -1,10 +1,10 @@
-//! `foreread analyze`: the I/O signatures of a trace that another tool has made.
+//! `foreread analyze`: the I/O signatures in a trace of another tool.
 //!
-//! Data flow: trace → accesses → a [`Stream`](streams::Stream) a process and file and operation, each with a recogniser →
-//! signatures → [`families`], in which signatures that differ in a few numbers are one → a row each, the largest first.
+//! Data flow: trace → accesses → one [`Stream`](streams::Stream) for each process, file and operation, with its recogniser → signatures →
+//! [`families`], which join signatures that differ in a few numbers → one row per family, the largest first.
 //!
-//! Invariant: memory is bounded by [`streams`]' limits, however long the traces are; what a trace has before the place
-//! where it cannot be read on is analysed all the same.
+//! Invariant: memory is bounded by the limits in [`streams`], for traces of any length. If a trace becomes unreadable, everything before
+//! that place is analysed.
 
 mod families;
 mod report;
@@ -30,31 +30,31 @@ use streams::Streams;
 
 pub(crate) use report::{Row, print_families, rows};
 
-/// Accesses between two moves of the progress bar.
+/// Accesses between two updates of the progress bar.
 const TICK: u64 = 1 << 18;
 
-/// What was read of one trace.
+/// A trace after reading, with its counts and problems.
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceRead {
     path: PathBuf,
     format: &'static str,
     title: &'static str,
-    /// What counts as raw bytes.
+    /// The part of the trace that counts as raw bytes, in words.
     raw: &'static str,
     accesses: u64,
     opens: u64,
     maps: u64,
-    /// What was wrong, in full sentences: the first ones.
+    /// The first problems, as sentences.
     problems: Vec<String>,
-    /// How many there were.
+    /// Number of problems.
     problem_count: u64,
     /// Whether the trace was read to its end.
     complete: bool,
-    /// What was understood and is in no signature all the same.
+    /// Calls that were parsed but belong to no signature, in sentences.
     left_out: Vec<String>,
 }
 
-/// All that the traces come to.
+/// The result of all traces.
 pub(crate) struct Analysis {
     told: Vec<TraceRead>,
     names: Names,
@@ -97,10 +97,10 @@ pub(crate) fn analyze(args: &args::Analyze) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Analyses records of the ranks of a parallel program: what of these files they read and write.
+/// Analyses records of the ranks of a parallel program: their reads and writes of these files.
 ///
 /// # Errors
-/// When one cannot be opened.
+/// When a record cannot be opened.
 pub(crate) fn ranks(records: &[PathBuf], files: &HashSet<String>) -> Result<Analysis> {
     let mut names = Names::new();
     let mut streams = Streams::default();
@@ -109,7 +109,7 @@ pub(crate) fn ranks(records: &[PathBuf], files: &HashSet<String>) -> Result<Anal
         while let Some(access) = trace.next(&mut names) {
             let moves = matches!(access.operation, Operation::Read | Operation::Write);
             if moves && files.contains(names.file(access.file)) {
-                // Ranks that do the same take different times for it.
+                // Equal ranks differ in their times, so times are left out.
                 streams.add(&Access { start: 0, ..access });
             }
         }
@@ -124,7 +124,7 @@ pub(crate) fn ranks(records: &[PathBuf], files: &HashSet<String>) -> Result<Anal
     })
 }
 
-/// The traces: those named, and of a folder all the files in it.
+/// The traces: the named files, and all files in the named folders.
 fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for path in given {
@@ -149,7 +149,7 @@ fn paths(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Reads one trace to its end, or to the place where it cannot be read on.
+/// Reads one trace to its end, or to the first place that cannot be read.
 fn read(
     path: &Path,
     format: Option<Format>,
@@ -200,7 +200,7 @@ fn read(
     })
 }
 
-/// Shows on a terminal how far reading is, of a trace that takes a while.
+/// A progress bar, shown on a terminal only and for long traces only.
 fn progress() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("reading {msg}") {

@@ -1,4 +1,4 @@
-//! What `foreread analyze` prints: a head, a row a family of signatures, the largest first; or all of that as JSON.
+//! The output of `foreread analyze`: a summary, then one row per family of signatures, the largest first; or the same as JSON.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,34 +14,34 @@ use super::streams::Stream;
 use super::{Analysis, TraceRead};
 use crate::output::fitted;
 
-/// Rows, unless all are asked for.
+/// Number of rows without `--all`.
 const ROWS: usize = 20;
-/// Lines of a signature, unless all is asked for.
+/// Lines per signature without `--all`.
 const LINES: usize = 4;
-/// Parameters that are listed, unless all are asked for.
+/// Parameters listed without `--all`.
 const PARAMETERS: usize = 4;
-/// Values of a parameter that are listed, unless all are asked for.
+/// Values listed per parameter without `--all`.
 const FEW: usize = 8;
-/// Files that a row names, unless all is asked for.
+/// File names per row without `--all`.
 const FILES: usize = 3;
-/// Where the words of the head begin.
+/// Column at which the text of the summary begins.
 const COLUMN: usize = 10;
-/// How far a row's signature is set in.
+/// Indentation of a row's signature, in columns.
 const INDENT: usize = 4;
 
-/// The sums of one operation.
+/// Totals of one operation.
 #[derive(Serialize)]
 struct Sums {
     accesses: u64,
     bytes: u64,
-    /// Bytes of the traces that describe them.
+    /// Raw bytes of these accesses in the traces.
     raw_bytes: u64,
     streams: u64,
-    /// Streams whose signature was given up.
+    /// Streams without a signature, because it grew too long.
     unsigned_streams: u64,
-    /// Bytes of the signatures; what has none counts with its raw bytes.
+    /// Bytes of the signatures; streams without one count with their raw bytes.
     signature_bytes: u64,
-    /// How many times smaller the signatures are than the traces.
+    /// Raw bytes divided by signature bytes.
     ratio: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ fn streams<'a>(
     members.map(|number| &analysis.streams.all[*number])
 }
 
-/// Prints the analysis for people.
+/// Prints the analysis as text.
 pub(crate) fn print(out: &mut impl Write, analysis: &Analysis, all: bool) -> Result<()> {
     for told in &analysis.told {
         print_trace(out, told)?;
@@ -192,7 +192,7 @@ fn in_words(sums: &Sums, one: &str, more: &str) -> String {
     text
 }
 
-/// Prints a label and lines beside it.
+/// Prints a label with its lines to the right of it.
 fn row(out: &mut impl Write, mut label: &str, text: &str) -> Result<()> {
     for line in folded(&shown(text), WIDTH - COLUMN) {
         writeln!(out, "{label:<COLUMN$}{line}")?;
@@ -308,7 +308,7 @@ fn print_family(
     Ok(())
 }
 
-/// The ranks of a family's members; `None` if one is of no rank.
+/// The ranks of a family's members; `None` if any member has no rank.
 fn ranks(analysis: &Analysis, family: &Family) -> Option<Vec<i64>> {
     let ranks = streams(analysis, family).map(|stream| match analysis.names.who(stream.who) {
         Some(Who::Rank { rank, .. }) if *rank >= 0 => Some(*rank),
@@ -317,7 +317,7 @@ fn ranks(analysis: &Analysis, family: &Family) -> Option<Vec<i64>> {
     ranks.collect()
 }
 
-/// Prints text set in, the first lines of it or all.
+/// Prints indented text: its first lines, or all.
 fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
     let lines = wrapped(text, WIDTH - INDENT);
     let shown = if all { lines.len() } else { LINES };
@@ -337,7 +337,7 @@ fn paragraph(out: &mut impl Write, text: &str, all: bool) -> Result<()> {
     Ok(())
 }
 
-/// An analysis as scripts read it.
+/// The analysis as JSON.
 #[derive(Serialize)]
 pub(crate) struct Json<'a> {
     traces: &'a [TraceRead],
@@ -348,16 +348,16 @@ pub(crate) struct Json<'a> {
     families: Vec<Row<'a>>,
 }
 
-/// A family of signatures as scripts read it.
+/// A family of signatures as JSON.
 #[derive(Serialize)]
 pub(crate) struct Row<'a> {
     operation: &'static str,
     pattern: &'a str,
-    /// The trace signature, with `$1`, `$2` … for what differs; none of streams without a pattern.
+    /// The trace signature, with `$1`, `$2` … in place of differing numbers; absent for streams without a pattern.
     signature: Option<String>,
     signature_bytes: u64,
     members: Vec<Member<'a>>,
-    /// What `$1`, `$2` … are of the rank, where one formula holds for all members.
+    /// Formulas of `$1`, `$2` … by rank, where one formula holds for all members.
     of_rank: Vec<Option<String>>,
 }
 
@@ -368,13 +368,13 @@ struct Member<'a> {
     accesses: u64,
     bytes: u64,
     raw_bytes: u64,
-    /// What stands for `$1`, `$2` …
+    /// The values of `$1`, `$2` …
     values: Vec<i64>,
-    /// Which accesses of the signature, counted from 0, came back empty.
+    /// Accesses of the signature, counted from 0, that returned no bytes.
     empty: &'a [u64],
 }
 
-/// The families for scripts.
+/// The families as JSON.
 pub(crate) fn rows(analysis: &Analysis) -> Vec<Row<'_>> {
     let families = analysis.families.iter().map(|family| {
         let members = streams(analysis, family).enumerate();
@@ -405,7 +405,7 @@ pub(crate) fn rows(analysis: &Analysis) -> Vec<Row<'_>> {
     families.collect()
 }
 
-/// The analysis for scripts.
+/// Prints the analysis as JSON.
 pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
     Json {
         traces: &analysis.told,

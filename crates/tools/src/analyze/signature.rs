@@ -5,7 +5,7 @@ use foreread_traces::Operation;
 
 use super::streams::Stream;
 
-/// The trace signature and the pattern signature; the former is empty where it was given up.
+/// The trace signature and the pattern signature. The former is empty if it grew too long.
 pub(crate) fn signature(stream: &Stream) -> (String, String) {
     let Some(trace) = &stream.trace else {
         return (String::new(), "no pattern".to_owned());

@@ -1,10 +1,10 @@
-//! The accesses of a trace, told apart: a stream is what one process, thread or rank reads of one file, or writes to it.
+//! Accesses of a trace, split into streams. A stream has the reads or the writes of one file by one process, thread or rank.
 //!
-//! A read that came back empty says where, and not how much, the program wanted. Where such reads are in line with the
-//! one after them they are taken to have its length, and are noted as exceptions: the pattern is what the program asks for.
+//! A read at the end of a file returns no bytes, so the trace has its offset and not its length. If such reads fit the pattern of the read
+//! after them, they get that read's length and are noted as exceptions: the pattern describes what the program asks for.
 //!
-//! Invariant: the recognisers together keep at most [`MOST_STRANGE`] reads that were not foretold; a stream that is at
-//! [`STRANGE`] of them, or that comes when there is no more room, is only counted.
+//! Invariant: all recognisers together keep at most [`MOST_STRANGE`] unpredicted reads. A stream with [`STRANGE`] of them, or a new stream
+//! when no room is left, is only counted.
 
 use std::collections::HashMap;
 
@@ -12,42 +12,42 @@ use foreread_plan::{Extent, FileId};
 use foreread_sources::signature::{Builder, Limits, Times, Trace};
 use foreread_traces::{Access, Operation, WhoId};
 
-/// Accesses of one stream that were not foretold, after which its signature is given up: written down it would be as
-/// long as the trace. A term takes about 80 bytes, so that this is 5 MiB.
+/// A stream's signature is given up after this many unpredicted accesses: its text would be as long as the trace. A term takes about 80
+/// bytes, so the limit is 5 MiB.
 const STRANGE: u32 = 1 << 16;
-/// The same of all streams together: 80 MiB.
+/// The same limit for all streams together: 80 MiB.
 const MOST_STRANGE: u64 = 1 << 20;
 
-/// Empty accesses in a row that wait for the one after them, at most.
+/// Consecutive empty accesses that are kept until a later access shows their length.
 const WAITING: usize = 16;
 
-/// What one process, thread or rank reads of one file, or writes to it.
+/// The reads or the writes of one file by one process, thread or rank.
 pub(crate) struct Stream {
     pub(crate) who: WhoId,
     pub(crate) file: FileId,
     pub(crate) operation: Operation,
-    /// Accesses.
+    /// Number of accesses.
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// Bytes of the trace that describe them.
+    /// Raw bytes of these accesses in the trace.
     pub(crate) raw: u64,
     builder: Option<Builder>,
-    /// When the accesses began; nothing in a trace without times.
+    /// Start times of the accesses; empty in a trace without times.
     pub(crate) times: Times,
-    /// Where the last accesses were, which all came back empty.
+    /// Offsets of the latest accesses, all empty, whose lengths are still unknown.
     waiting: Vec<u64>,
-    /// Accesses that the recogniser has seen.
+    /// Number of accesses given to the recogniser.
     seen: u64,
-    /// Which accesses, counted from 0, the pattern has and the trace has as empty ones.
+    /// Exceptions: accesses of the pattern, counted from 0, that returned no bytes.
     pub(crate) empty: Vec<u64>,
-    /// Accesses that were not foretold, and exceptions.
+    /// Number of unpredicted accesses and exceptions.
     strange: u32,
-    /// The signature; `None` if it was given up.
+    /// The signature; `None` if it grew too long.
     pub(crate) trace: Option<Trace>,
 }
 
 impl Stream {
-    /// Takes an access; how many more were not foretold or are exceptions.
+    /// Adds an access. Returns the number of new unpredicted accesses and exceptions.
     fn learn(&mut self, extent: Extent) -> u64 {
         let before = self.strange;
         if extent.is_empty() && self.waiting.len() < WAITING {
@@ -59,7 +59,7 @@ impl Stream {
         u64::from(self.strange.saturating_sub(before))
     }
 
-    /// Has the recogniser see the empty accesses that wait, with the length of the next one where they lead up to it.
+    /// Gives the waiting empty accesses to the recogniser, with the length of the next access if they fit its pattern.
     fn settle(&mut self, next: Option<Extent>) {
         let waiting = std::mem::take(&mut self.waiting);
         let len = next.map_or(0, |next| next.len);
@@ -144,7 +144,7 @@ impl Streams {
         }
     }
 
-    /// Turns what the recognisers know into signatures.
+    /// Finishes all recognisers and stores their signatures.
     pub(crate) fn finish(&mut self) {
         self.numbers = HashMap::new();
         for stream in &mut self.all {

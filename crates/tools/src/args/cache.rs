@@ -1,4 +1,4 @@
-//! The part of the command line that is about the page cache.
+//! The declarations of `foreread cache`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use foreread_words::units;
 
 /// Save which pages of files are in memory, and bring them back
 ///
-/// Before a restart or a fail-over, and after it. The saved cache names pages and holds no contents. See docs/cache.md.
+/// Use save before a restart or a fail-over, and restore after it. The saved cache names pages and holds no contents. See docs/cache.md.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cache {
     Save(Save),
@@ -16,15 +16,15 @@ pub(crate) enum Cache {
 
 /// Save which pages of files are in memory
 ///
-/// Folders are walked, with the file systems that are mounted in them. No symbolic link is followed and nothing is mounted; network
-/// file systems, FUSE, proc and their like are left out. The kernel tells the residency of a file to its owner, to those who may
-/// write it, and to root.
+/// Folders are searched with all file systems mounted below them. Symbolic links are not followed and nothing is mounted. Network file
+/// systems, FUSE, proc and similar file systems are left out. The kernel reports the residency of a file only to its owner, to users who
+/// may write to it, and to root.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Save {
-    /// The saved cache; replaced if it is there
+    /// The saved cache; an existing file is replaced
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Files and folders; those named first are restored first where memory is short
+    /// Files and folders, the most important first: they are restored in this order if memory is short
     #[arg(value_name = "PATH", required_unless_present_any = ["all", "cgroup"])]
     pub(crate) paths: Vec<PathBuf>,
     /// Save all local file systems
@@ -40,16 +40,16 @@ pub(crate) struct Save {
 
 /// Bring saved pages back into memory
 ///
-/// Files whose size or time of modification has changed are left out. Pages are read in the order in which they lie on the device, as
-/// many at once as it takes. FILE may also be the record of a command. Returns when the pages are in memory.
+/// Files whose size or modification time has changed are left out. Pages are read in their order on the device, with as many requests at
+/// once as the device accepts. FILE may also be the record of a command. The command returns when the pages are in memory.
 ///
-/// Exit status: 0 if pages were restored or nothing was missing, 1 if no file is as it was, or FILE is damaged.
+/// Exit status: 0 if pages were restored or none was missing, 1 if every file has changed or FILE is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     /// The saved cache
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Fill at most SIZE of memory, such as 4G, and never more than is free [default: three quarters of what is free]
+    /// Fill at most SIZE of memory, such as 4G, and never more than is free [default: three quarters of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = some_memory)]
     pub(crate) memory: Option<u64>,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! The part of the command line that is the daemon's.
+//! The declarations of the daemon's commands: `daemon`, `top` and `predict`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) enum Daemon {
     Stop(Where),
     /// Show the daemon's status: files predicted, fetched and used, and the daemon's cost
     Status(Status),
-    /// As foreread top
+    /// The same as in foreread top
     #[command(hide = true)]
     Top(Top),
     /// Print the daemon's status in Prometheus's text format
@@ -45,9 +45,10 @@ pub(crate) struct Status {
 
 /// Show runs and the daemon, live
 ///
-/// A line for each foreread run of yours (as root, of everybody): by what it is prefetched (its record, patterns; observed or alone if
-/// nothing is fetched), bytes fetched or found in memory, how far that is ahead of the program, what the program has read of it, how long its
-/// reads waited, and what its devices read. Below, the daemon's status. q, Esc and Ctrl-C quit.
+/// Prints a line for each foreread run of yours (as root, of all users): the source of its prefetching (its record or patterns), the bytes
+/// fetched or found in memory, their distance ahead of the program, the bytes that the program has read of them, the time that its reads
+/// waited, and the bytes read from its devices. Runs that fetch nothing are marked observed or alone. The daemon's status follows. Press q,
+/// Esc or Ctrl-C to quit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Top {
     #[command(flatten)]
@@ -55,22 +56,22 @@ pub(crate) struct Top {
     /// Seconds between updates
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) every: u64,
-    /// Print it once, as text, and end
+    /// Print once, as text, and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print JSON, once
+    /// Print JSON once and exit
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Show which files are predicted after a file
 ///
-/// Nearest first, with the likelihood of each and its share in memory. If no daemon runs, the saved models are used. Only
-/// files that you can read, in folders that you can list, are shown. Exit status: 0 if files are predicted, 1 if nothing
-/// is known of what follows the file.
+/// The nearest file comes first. Each line has the file's likelihood and its share in memory. If no daemon runs, the saved models are used.
+/// Only files that you can read, in folders that you can list, are shown. Exit status: 0 if files are predicted, 1 if the models know no
+/// successor of the file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Predict {
-    /// The file
+    /// The file whose successors are shown
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]

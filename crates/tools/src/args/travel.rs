@@ -12,10 +12,10 @@ use crate::travel::From;
 
 /// Write a record as a list for another tool
 ///
-/// csv and jsonl have every access with its call, times and thread, and come back by foreread import. fio has the reads, for fio
+/// csv and jsonl have every access with its call, times and thread; foreread import reads them back. fio has the reads, for fio
 /// --read_iolog. vmtouch (vmtouch -t -b), soci (soci convert --prefetch-files-json) and estargz (ctr-remote image convert
-/// --estargz-record-in) list whole files, in the order in which they are first read. Files that a format cannot hold are named and left
-/// out. docs/records.md has the formats.
+/// --estargz-record-in) list whole files, in the order of their first reads. Files that a format cannot hold are named and left out.
+/// docs/records.md has the formats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   foreread export sqlite3 --to csv > reads.csv
@@ -30,7 +30,7 @@ pub(crate) struct Export {
     /// Format of the list
     #[arg(long, value_name = "FORMAT", value_parser = to())]
     pub(crate) to: lists::Format,
-    /// Write to FILE, which is replaced as a whole [default: standard output]
+    /// Write to FILE, replaced as a whole at the end [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -40,11 +40,12 @@ pub(crate) struct Export {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Make a list or a record from elsewhere the record of a command
+/// Import a list, a trace or a record as the record of a command
 ///
-/// foreread run -- COMMAND follows it from then on. FILE is a record (.fr), a list that foreread export writes, or a trace that foreread
-/// analyze reads (strace, fio, Darshan, Recorder). Each file is looked for here: one that is gone, may not be read, or has another size
-/// than the list says is left out and named. Files of the same size and another time are followed, and counted apart.
+/// From then on foreread run -- COMMAND follows the imported record. FILE is a record (.fr), a list that foreread export writes, or a trace
+/// that foreread analyze reads (strace, fio, Darshan, Recorder). Each file is looked up on this machine. A file that is missing, may not be
+/// read, or has another size than in the list is named and left out. Files with the same size and another modification time are followed,
+/// and counted separately.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   foreread import files.txt -- ./app --serve
@@ -62,15 +63,15 @@ pub(crate) struct Import {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) mapped: Mapped,
-    /// The command that is to follow it [default: that of a record]
+    /// The command that follows the record [default: the command in the record]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 /// Merge records of several runs of a command, or of a job's commands
 ///
-/// Of runs of one command the merged record has what most of them read, in their order. Of different commands it has what each reads, one
-/// after the other: the record of the job that starts them.
+/// For runs of one command, the merged record has the reads of most of them, in their order. For different commands, it has all their
+/// reads, one command after the other: the record of the job that starts these commands.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   foreread record -o 1.fr ./app; foreread record -o 2.fr ./app
@@ -83,7 +84,7 @@ pub(crate) struct Merge {
     /// Write the record to FILE instead of the store
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The command that is to follow it [default: that of the runs]
+    /// The command that follows the record [default: the command of the runs]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

@@ -1,9 +1,9 @@
 //! The files that the programs of a control group have open or mapped.
 //!
-//! A path counts as this process sees it: a container's files are found where they have the same paths here. A file that was deleted
-//! since has none.
+//! Paths are interpreted in this process's mount namespace: files of a container are found if they have the same paths here. Deleted files
+//! have no path and are left out.
 //!
-//! Data flow: the group's folder → its processes, and those of the groups in it → `/proc/PID/maps` and `/proc/PID/fd` → paths.
+//! Data flow: the group's folder → processes of the group and its subgroups → `/proc/PID/maps` and `/proc/PID/fd` → paths.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,32 +15,32 @@ use walkdir::WalkDir;
 
 use super::LeftOut;
 
-/// Where the trees of control groups are: that of version 2, the same beside those of version 1, and systemd's own of version 1.
+/// Mount points of control groups: version 2, version 2 beside version 1, and systemd's own hierarchy of version 1.
 const TREES: [&str; 3] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/unified",
     "/sys/fs/cgroup/systemd",
 ];
-/// The list of a group's processes.
+/// Name of the file that lists a group's processes.
 const PROCESSES: &str = "cgroup.procs";
-/// What the kernel appends to the name of a deleted file.
+/// The kernel's suffix for the name of a deleted file.
 const DELETED: &[u8] = b" (deleted)";
 
-/// What the programs of a group have.
+/// The files of a group's programs.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Each file once, in the order in which they were met.
+    /// Each file once, in the order in which it was found.
     pub(super) files: Vec<PathBuf>,
     pub(super) processes: u64,
-    /// Processes that this user may not look at.
+    /// Number of processes that this user may not inspect.
     pub(super) hidden: LeftOut,
 }
 
 impl Group {
-    /// The group at this path: below one of the trees, as in `/proc/PID/cgroup`, or the folder itself.
+    /// Finds the group with this path: a path below one of the mount points, as in `/proc/PID/cgroup`, or the folder itself.
     ///
     /// # Errors
-    /// If there is no such group, no process in it, or none that this user may look at.
+    /// If there is no such group, or no process in it that this user may inspect.
     pub(super) fn at(path: &Path) -> Result<Self> {
         let folder = folder(path)?;
         let mut group = Self::default();
@@ -78,11 +78,11 @@ fn folder(path: &Path) -> Result<PathBuf> {
     found.with_context(|| format!("{}: no control group", path.display()))
 }
 
-/// The processes of a group, and of the groups in it.
+/// The processes of a group and its subgroups.
 fn processes(folder: &Path) -> Result<Vec<u32>> {
     let mut all = Vec::new();
     for entry in WalkDir::new(folder).sort_by_file_name() {
-        // Groups come and go.
+        // A group may be removed while it is read.
         let Ok(entry) = entry else { continue };
         if !entry.file_type().is_dir() {
             continue;
@@ -97,12 +97,12 @@ fn processes(folder: &Path) -> Result<Vec<u32>> {
     Ok(all)
 }
 
-/// The files that a process has mapped, and those that it has open.
+/// The files that a process has mapped, then those that it has open.
 fn files(pid: u32) -> io::Result<Vec<PathBuf>> {
     let maps = procfs::maps(pid)?;
     let mut files: Vec<_> = procfs::mapped(&maps).filter_map(still_there).collect();
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // Closed since it was listed.
+        // Closed after the folder was listed.
         let Ok(file) = std::fs::read_link(entry?.path()) else {
             continue;
         };
@@ -111,13 +111,13 @@ fn files(pid: u32) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The path of a file, unless it is a pipe, a socket or the like, or was deleted.
+/// The path of a regular file; `None` for pipes, sockets and deleted files.
 fn still_there(file: &Path) -> Option<PathBuf> {
     let is_deleted = file.as_os_str().as_encoded_bytes().ends_with(DELETED);
     (file.is_absolute() && !is_deleted).then(|| file.to_owned())
 }
 
 fn has_ended(why: &io::Error) -> bool {
-    // ESRCH while it is ending.
+    // ESRCH: the process is exiting.
     why.kind() == io::ErrorKind::NotFound || why.raw_os_error() == Some(3)
 }

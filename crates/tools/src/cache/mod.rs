@@ -1,16 +1,17 @@
-//! `foreread cache`: which pages of files are in memory, saved, and brought back.
+//! `foreread cache`: saves which pages of files are in memory, and restores them.
 //!
-//! | part | what it is |
+//! | part | purpose |
 //! | --- | --- |
 //! | [`group`] | a control group → the files of its programs |
-//! | [`mounts`] | the file systems whose files are looked at |
+//! | [`mounts`] | the file systems whose files are examined |
 //! | [`save`] | files and folders → pages in memory → a saved cache |
-//! | [`saved`] | a saved cache → pages of files that are as they were |
-//! | [`restore`] | these pages → the page cache, in the order in which they lie on their devices |
+//! | [`saved`] | a saved cache → missing pages of unchanged files |
+//! | [`restore`] | these pages → the page cache, in their order on the devices |
 //!
-//! A saved cache is a record ([`foreread_plan::format`]): each run of pages is a touch, files in the order in which they were named.
+//! A saved cache is a record ([`foreread_plan::format`]): each range of pages is a touch, and files have the order in which the user named
+//! them.
 //!
-//! Invariants: no link is followed, nothing is mounted, nothing is opened but regular files on local file systems that this user may read.
+//! Invariants: no link is followed, nothing is mounted, and only regular files on local file systems that this user may read are opened.
 
 mod group;
 mod mounts;
@@ -28,7 +29,7 @@ use foreread_words::units::folded;
 use crate::args::cache::Cache;
 use crate::output::{Output, width};
 
-/// Saves or restores.
+/// Runs `save` or `restore`.
 pub(crate) fn cache(args: &Cache) -> Result<ExitCode> {
     match args {
         Cache::Save(args) => save::save(args),
@@ -36,7 +37,7 @@ pub(crate) fn cache(args: &Cache) -> Result<ExitCode> {
     }
 }
 
-/// Prints sentences, each on a line of its own, broken where a terminal is too narrow.
+/// Prints each sentence on its own line, wrapped on a narrow terminal.
 fn print(out: &mut Output, sentences: &[String]) -> std::io::Result<()> {
     for sentence in sentences {
         let sentence = shown(sentence);
@@ -52,11 +53,11 @@ fn print(out: &mut Output, sentences: &[String]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Files that are left out for one reason: their number, and the first of them.
+/// Files left out for one reason: their number and the first of them.
 #[derive(Debug, Default, serde::Serialize)]
 struct LeftOut {
     files: u64,
-    /// One of them, and why.
+    /// The first file, with the reason.
     first: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! The file systems whose files are looked at: those on this machine's devices. A server may never answer, a process that serves a file
-//! system (FUSE) may compute each block, and the rest (proc, tmpfs) is in memory or nowhere.
+//! The file systems whose files are examined: those on block devices of this machine. A network server may never answer, and a process that
+//! serves a file system (FUSE) may compute each block. The others (proc, tmpfs) are in memory or have no pages.
 //!
-//! Data flow: the table of mounts, the kernel's list of file systems → [`Mounts`].
+//! Data flow: table of mounts and the kernel's list of file systems → [`Mounts`].
 
 use std::collections::HashMap;
 use std::io;
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 use foreread_sys::mounts::{Mount, is_in_user_space};
 
-/// Types of file systems that have no block device of their own and files on a device all the same.
+/// File systems that the kernel lists without a block device, though their files are on devices.
 const DEVICELESS: [&str; 3] = ["overlay", "zfs", "virtiofs"];
 
-/// What is mounted where.
+/// The mounted file systems.
 #[derive(Debug)]
 pub(super) struct Mounts {
-    /// The type of what is uppermost at each point.
+    /// The type of the uppermost file system at each mount point.
     points: HashMap<PathBuf, String>,
     /// Types without a block device.
     without_device: Vec<String>,
 }
 
 impl Mounts {
-    /// As this process sees them.
+    /// Reads the mounts of this process's namespace.
     pub(super) fn now() -> io::Result<Self> {
         let named =
             |why: io::Error| io::Error::new(why.kind(), format!("/proc/filesystems: {why}"));
@@ -36,19 +36,19 @@ impl Mounts {
             .filter_map(|line| line.strip_prefix("nodev\t"));
         let each = mounts.into_iter().map(|mount| (mount.point, mount.fs_type));
         Self {
-            // Later ones lie over earlier ones.
+            // A later mount hides an earlier one.
             points: each.collect(),
             without_device: without.map(str::to_owned).collect(),
         }
     }
 
-    /// The type of a file system that is mounted at exactly this path, if its files are left out.
+    /// The type of the file system mounted exactly at this path, if its files are left out.
     pub(super) fn refused_at(&self, point: &Path) -> Option<&str> {
         let kind = self.points.get(point)?;
         (!self.is_local(kind)).then_some(kind)
     }
 
-    /// The type of the file system that this path, which leads through no link, lies on, if its files are left out.
+    /// The type of the file system of this path, if its files are left out. The path must not lead through a link.
     pub(super) fn refused(&self, path: &Path) -> Option<&str> {
         let point = path.ancestors().find(|at| self.points.contains_key(*at));
         point.and_then(|point| self.refused_at(point))

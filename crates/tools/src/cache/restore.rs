@@ -1,6 +1,6 @@
-//! `foreread cache restore`: brings the pages of a saved cache back into memory.
+//! `foreread cache restore`: reads the pages of a saved cache back into memory.
 //!
-//! Data flow: [`Saved`] → [`Wanted`], within a budget of memory → [`fill`] → what has arrived.
+//! Data flow: [`Saved`] → [`Wanted`], within a memory budget → [`fill`] → pages in memory.
 
 use std::io::Write;
 use std::ops::Range;
@@ -25,35 +25,35 @@ use super::{LeftOut, print};
 use crate::args::cache::Restore;
 use crate::output::{FAILED, output};
 
-/// Pages of one access, at most: what is planned is taken up bit by bit.
+/// Pages per access at most, so that the plan is consumed in small steps.
 const TOUCHED: u64 = 1024;
 
-/// What was restored.
+/// The result of a restore, in bytes.
 #[derive(Debug, Serialize)]
 struct Account {
-    /// Files of the saved cache, and of these, files that are as they were.
+    /// Files in the saved cache, and unchanged files among them.
     files: u64,
     fitting: u64,
-    /// Bytes of these that were in memory before.
+    /// Bytes of unchanged files that were in memory before.
     there_bytes: u64,
-    /// Bytes that were read from a device, those between ranges included.
+    /// Bytes read from a device, including gaps between ranges.
     fetched_bytes: u64,
-    /// Bytes of the saved cache that have come into memory.
+    /// Bytes of the saved cache that were restored.
     restored_bytes: u64,
-    /// Bytes that were fetched, and are not in memory.
+    /// Bytes that were fetched but are not in memory.
     lost_bytes: u64,
-    /// Bytes that there was no memory for.
+    /// Bytes left out because memory was short.
     beyond_bytes: u64,
     /// Memory that could be filled, in bytes.
     memory_bytes: u64,
     wall_ns: u64,
     changed: LeftOut,
     gone: LeftOut,
-    /// Why not all of the list could be read.
+    /// The reason why the list ends early, if it does.
     problem: Option<String>,
 }
 
-/// Restores what was saved.
+/// Restores a saved cache.
 pub(super) fn restore(args: &Restore) -> Result<ExitCode> {
     let begun = Instant::now();
     let saved = Saved::read(&args.file)?;
@@ -110,7 +110,7 @@ pub(super) fn restore(args: &Restore) -> Result<ExitCode> {
     })
 }
 
-/// Waits for those of these pages that are on their way; how many of them are in memory. Where the kernel does not tell, all of them.
+/// Waits for the pages that are on their way. Returns the number of resident pages; all of them if the kernel does not report residency.
 fn await_pages(file: &OwnedFd, facts: &foreread_sys::file::FileFacts, pages: &[Range<u64>]) -> u64 {
     let missing = || ready::pages(file, facts).map(|there| without(pages, &there));
     let Ok(left) = missing() else {
@@ -119,7 +119,7 @@ fn await_pages(file: &OwnedFd, facts: &foreread_sys::file::FileFacts, pages: &[R
     if left.is_empty() {
         return count(pages);
     }
-    // Else the kernel would read on.
+    // Keeps the kernel from reading ahead.
     let _ = cache::advise_random(file);
     for page in left.into_iter().flatten() {
         let at = page * PAGE;
@@ -132,7 +132,7 @@ fn await_pages(file: &OwnedFd, facts: &foreread_sys::file::FileFacts, pages: &[R
     count(pages) - left
 }
 
-/// Parts of files as a trace: touches, which are fetched whatever their order.
+/// Parts of files as a plan of touches, which may be fetched in any order.
 struct List {
     parts: std::vec::IntoIter<(FileId, Range<u64>)>,
     rest: Option<(FileId, Range<u64>)>,

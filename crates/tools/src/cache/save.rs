@@ -1,7 +1,6 @@
-//! `foreread cache save`: walks files and folders, or takes the files of a control group's programs, and writes down which of their pages
-//! are in memory.
+//! `foreread cache save`: lists files in folders, or of the programs in a control group, and saves which of their pages are in memory.
 //!
-//! Data flow: paths → [`walk`] → [`ready::pages`] → [`RecordFile`], which takes its place once it is whole.
+//! Data flow: paths → [`walk`] → [`ready::pages`] → [`RecordFile`], which replaces the file when it is complete.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -28,31 +27,31 @@ use super::{LeftOut, print};
 use crate::args::cache::Save;
 use crate::output::{output, unable};
 
-/// What was saved.
+/// The result of a save.
 #[derive(Debug, Default, Serialize)]
 struct Account {
     path: String,
     files: u64,
     bytes: u64,
     ranges: u64,
-    /// Regular files looked at, those with no page in memory included.
+    /// Regular files examined, including those with no page in memory.
     looked_at: u64,
     /// Processes of the control group, if one was named.
     processes: Option<u64>,
     wall_ns: u64,
-    /// Size of what was written, in bytes.
+    /// Size of the saved cache, in bytes.
     saved_bytes: u64,
-    /// Files and folders that cannot be read.
+    /// Files and folders that could not be read.
     unreadable: LeftOut,
-    /// Files of which the kernel does not tell this user what is in memory.
+    /// Files whose residency the kernel does not report to this user.
     untold: LeftOut,
-    /// Files and folders on other file systems than local ones.
+    /// Files and folders that are not on local file systems.
     elsewhere: LeftOut,
-    /// Files beyond what a saved cache holds.
+    /// Files beyond the limit of a saved cache.
     beyond: LeftOut,
 }
 
-/// Saves what is in memory.
+/// Saves the resident pages.
 pub(super) fn save(args: &Save) -> Result<ExitCode> {
     let begun = Instant::now();
     let mounts = Mounts::now()?;
@@ -135,14 +134,14 @@ fn on(kind: &str) -> String {
 /// A cache being saved.
 struct Saving {
     record: RecordFile,
-    /// Files met: one may have several names.
+    /// Files already saved: one file may have several names.
     known: HashSet<(u64, u64)>,
     opener: Opener,
     account: Account,
 }
 
 impl Saving {
-    /// Saves what is in memory of a file, or of all files in a folder.
+    /// Saves the resident pages of a file, or of all files in a folder.
     fn walk(&mut self, root: &Path, mounts: &Mounts) -> Result<()> {
         let mut elsewhere = Vec::new();
         let walk = WalkDir::new(root).sort_by_file_name().into_iter();
@@ -171,7 +170,7 @@ impl Saving {
         Ok(())
     }
 
-    /// Saves what is in memory of a file that a program has, if it is one on a local file system.
+    /// Saves the resident pages of a program's file, if it is a regular file on a local file system.
     fn one(&mut self, file: &Path, mounts: &Mounts) -> Result<()> {
         if let Some(kind) = mounts.refused(file) {
             self.account.elsewhere.add(file, &on(kind));
@@ -179,7 +178,7 @@ impl Saving {
         }
         match file.symlink_metadata() {
             Ok(facts) if facts.is_file() => self.file(file)?,
-            // A folder that is open is not all that is in it.
+            // An open folder does not mean that its files are in use.
             Ok(_) => {}
             Err(why) => self.account.unreadable.add(file, &why),
         }
@@ -190,7 +189,7 @@ impl Saving {
         let account = &mut self.account;
         account.looked_at += 1;
         let ready = self.opener.open(path).and_then(|(file, facts)| {
-            // Whoever may not ask gets no answer, not an error of the file.
+            // Without permission the kernel returns no residency; the file itself is sound.
             match ready::pages(&file, &facts) {
                 Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => Ok((facts, None)),
                 ready => ready.map(|ready| (facts, Some(ready))),

@@ -1,6 +1,6 @@
-//! A saved cache, and what of it is as it was: files of the same path, size and time of modification, with their pages that are missing.
+//! Reads a saved cache and finds the missing pages of unchanged files: same path, size and modification time.
 //!
-//! Data flow: record → pages of files, in order → files found, and compared → parts to be fetched, with their places.
+//! Data flow: record → pages of files, in order → files opened and compared → parts to be fetched, with their places on the device.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,20 +16,20 @@ use foreread_sys::ready;
 use super::LeftOut;
 use super::mounts::Mounts;
 
-/// Runs of pages that are taken in, at most, of which each takes 16 bytes: a list may be written to use up memory.
+/// Ranges of pages accepted at most, 16 bytes each: a hostile list could otherwise use up memory.
 const RANGES: u64 = 1 << 24;
 
 /// Pages of files, in order, each page once.
 #[derive(Debug, Default)]
 pub(super) struct Saved {
-    /// In the order in which the list has the files first.
+    /// Files in the order of their first entries.
     pub(super) files: Vec<(FileMeta, Vec<Range<u64>>)>,
-    /// Why there is no more of it.
+    /// The reason why the list ends early, if it does.
     pub(super) trouble: Option<String>,
 }
 
 impl Saved {
-    /// Reads a saved cache, or any record, as far as it is sound.
+    /// Reads a saved cache, or any record, up to its first damaged block.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let mut reader = Reader::open(path)?;
         let mut trouble = None;
@@ -85,7 +85,7 @@ fn reads(access: &Access) -> bool {
     (access.kind.reads() || access.kind == Kind::Touch) && !access.extent.is_empty()
 }
 
-/// The same pages in order, each once.
+/// Sorts and joins ranges.
 fn normal(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
     all.sort_unstable_by_key(|pages| pages.start);
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(all.len());
@@ -98,7 +98,7 @@ fn normal(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// Those of `all` that are not in `there`; both in order.
+/// The pages of `all` that are not in `there`; both are sorted.
 pub(super) fn without(all: &[Range<u64>], there: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     let mut there = there.iter().peekable();
@@ -130,32 +130,32 @@ pub(super) fn count(all: &[Range<u64>]) -> u64 {
     all.iter().map(|pages| pages.end - pages.start).sum()
 }
 
-/// Where a part lies: on a device, at a place, or in a file where that is not known.
+/// The place of a part: device and position, or the position in the file if the former is unknown.
 type Origin = (u64, Option<u64>, u64, u64);
 
-/// What is to be fetched.
+/// The pages to be fetched.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// The files, as they were found.
+    /// The files, opened.
     pub(super) files: BTreeMap<FileId, FileMeta>,
-    /// Pages of each that are fetched.
+    /// Pages to be fetched, by file.
     pub(super) missing: Vec<(FileId, Vec<Range<u64>>)>,
-    /// Parts of them in the order in which they lie on their devices.
+    /// These pages in parts, in their order on the devices.
     pub(super) parts: Vec<(FileId, Range<u64>)>,
-    /// Pages that are in memory.
+    /// Pages already in memory.
     pub(super) there: u64,
-    /// Pages that are fetched.
+    /// Pages to be fetched.
     pub(super) fetched: u64,
-    /// Pages that there is no memory for.
+    /// Pages left out because memory is short.
     pub(super) beyond: u64,
-    /// Files that are as they were.
+    /// Unchanged files.
     pub(super) fitting: u64,
     pub(super) changed: LeftOut,
     pub(super) gone: LeftOut,
 }
 
 impl Wanted {
-    /// What of a saved cache is to be fetched, up to so many pages.
+    /// Finds the pages of a saved cache that are to be fetched, up to this many pages.
     pub(super) fn of(saved: &Saved, mounts: &Mounts, opener: &Opener, most: u64) -> Self {
         let mut wanted = Self::default();
         let mut parts: Vec<(Origin, FileId, Range<u64>)> = Vec::new();
@@ -202,7 +202,7 @@ impl Wanted {
         wanted
     }
 
-    /// Opens a file that is as it was.
+    /// Opens a file if it is unchanged.
     fn find(
         &mut self,
         meta: &FileMeta,
@@ -221,7 +221,7 @@ impl Wanted {
                 return None;
             }
         };
-        // After a restart, or on another machine, devices and inodes may have other numbers.
+        // Devices and inodes may have other numbers after a restart or on another machine.
         if (facts.size, facts.mtime_ns) != (meta.size, meta.mtime_ns) {
             self.changed.add(
                 &meta.path,
@@ -236,7 +236,7 @@ impl Wanted {
     }
 }
 
-/// Leaves out what is more than so many pages.
+/// Drops the pages beyond this number.
 fn cut(all: &mut Vec<Range<u64>>, mut most: u64) {
     all.retain_mut(|pages| {
         pages.end = pages.end.min(pages.start.saturating_add(most));
@@ -245,7 +245,7 @@ fn cut(all: &mut Vec<Range<u64>>, mut most: u64) {
     });
 }
 
-/// Where pages of a file lie: what does not lie together comes in parts.
+/// Splits a file's pages into parts that are contiguous on the device.
 fn place(
     file: &OwnedFd,
     facts: &FileFacts,

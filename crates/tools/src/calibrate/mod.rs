@@ -1,7 +1,7 @@
-//! `foreread calibrate`: measures the device a folder is on, and keeps what was found.
+//! `foreread calibrate`: measures the device of a folder and stores its profile.
 //!
-//! Data flow: [`probe`] makes a file on the device and reads it → the engine's programme of
-//! experiments → a profile → [`crate::profiles`], where `run` finds it.
+//! Data flow: [`probe`] writes a file on the device and reads it → the engine's experiments → a profile → [`crate::profiles`], read by
+//! `run`.
 
 pub(crate) mod probe;
 
@@ -26,19 +26,19 @@ use crate::args;
 use crate::output::output;
 use probe::ColdFile;
 
-/// What was found, as scripts read it.
+/// The measured profile as JSON.
 #[derive(Serialize)]
 struct Calibrated<'a> {
     #[serde(flatten)]
     key: &'a Key,
-    /// Bytes of the file measured on.
+    /// Size of the file that was measured with, in bytes.
     file_bytes: u64,
     profile: Constants,
     samples: &'a Samples,
     stored: PathBuf,
 }
 
-/// Measures, stores, reports.
+/// Measures the device, stores the profile, and prints it.
 pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
     let progress = progress();
     let file = ColdFile::create(&args.dir, args.size, &progress);
@@ -82,10 +82,10 @@ pub(crate) fn calibrate(args: &args::Calibrate) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a report's lines say what was found.
+/// Column at which the values of the report begin.
 const FOUND_COLUMN: usize = 15;
 
-/// The report, in lines no wider than a terminal, as far as the names of files allow.
+/// The report, wrapped to the terminal's width where file names permit.
 fn report(head: &str, found: &[(&str, String)], kept: &str) -> String {
     let lines = |text: &str, width: usize| -> Vec<String> {
         let lines = wrapped(text, width);
@@ -101,7 +101,7 @@ fn report(head: &str, found: &[(&str, String)], kept: &str) -> String {
 }
 
 fn progress() -> ProgressBar {
-    // Writing the file comes before the stages.
+    // The file is written before the stages begin.
     let bar = ProgressBar::new(1 + Stage::ALL.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{msg:<22} {bar:40} {elapsed}") {
         bar.set_style(style);
@@ -110,7 +110,7 @@ fn progress() -> ProgressBar {
     bar
 }
 
-/// What was found, in words.
+/// The profile in words.
 fn lines(samples: &Samples, profile: &Profile) -> Vec<(&'static str, String)> {
     let at = |wanted: usize| samples.scattered.iter().find(|one| one.depth == wanted);
     let rate = |sample: &DepthSample| format!("{:.0}/s", 1e9 / sample.page_ns);

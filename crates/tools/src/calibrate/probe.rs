@@ -1,11 +1,10 @@
 //! A file on the device to be measured, read cold through the page cache.
 //!
-//! It is read as programs and foreread read: by `pread` with the kernel's read-ahead off, by the
-//! page-cache backend's hints, and by a program with the engine ahead of it. The file has no name, so
-//! it is gone however this process ends.
+//! It is read in the same ways as by programs and by foreread: by `pread` without the kernel's read-ahead, by hints of the page-cache
+//! backend, and by a program with the engine ahead of it. The file has no name, so it disappears however this process ends.
 //!
-//! Invariant: before each experiment no page of the file is in memory, which the kernel is asked, and
-//! after all of them the device must have served what was fetched.
+//! Invariant: before each experiment no page of the file is in memory, as reported by the kernel. After all of them the device's counters
+//! must include the fetched bytes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,41 +31,41 @@ use indicatif::ProgressBar;
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
-/// The file's size unless told otherwise, in bytes: several times what a disk caches by itself.
+/// Default size of the file, in bytes: several times the cache of a disk.
 const SIZE: u64 = 256 << 20;
-/// The least that tells anything, in bytes.
+/// Least size with a meaningful result, in bytes.
 pub(crate) const LEAST: u64 = 16 << 20;
-/// Share of the free space, and of the free memory, that the file may take.
+/// Largest share of the free space, and of the free memory, for the file.
 const SHARE: u64 = 4;
-/// Bytes written at a time.
+/// Bytes per write.
 const CHUNK: usize = 1 << 20;
-/// How often the engine looks while something is under way, and so how often this does.
+/// Interval of polling, the same as the engine's.
 const LOOK: Duration = Duration::from_micros(200);
-/// How often `run` tells the engine what the program read.
+/// Interval at which `run` reports the program's reads to the engine.
 const TOLD: Duration = Duration::from_micros(250);
-/// How long pages on their way, or being written back, may keep the file in memory.
+/// Time for which pages that are on their way, or being written back, may keep the file in memory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long all of the file may stay in memory: then its file system has no other place for it.
+/// Time after which a file that is still wholly in memory is on a file system without a device.
 const HOPELESS: Duration = Duration::from_secs(1);
-/// The backend gives up on a hint after twice two seconds; more than this is a hung device.
+/// Time after which a device counts as hung: well beyond the four seconds after which the backend gives up a hint.
 const HUNG: Duration = Duration::from_secs(30);
 
 const FILE: FileId = FileId(0);
 
-/// The file, its reader and its hints.
+/// The file, with its reader and its hints.
 pub(super) struct ColdFile {
     file: File,
     facts: FileFacts,
     files: Arc<BTreeMap<FileId, FileMeta>>,
     hints: PageCache,
     next: u64,
-    /// Bytes fetched in experiments so far, and what the device had served before them.
+    /// Bytes fetched in experiments so far, and the device's counter before them.
     fetched: u64,
     served: Option<u64>,
 }
 
 impl ColdFile {
-    /// Make the file in `dir`, of `size` bytes or what is sensible there.
+    /// Creates the file in `dir`, with `size` bytes or a size that suits the device.
     pub(super) fn create(dir: &Path, size: Option<u64>, progress: &ProgressBar) -> Result<Self> {
         let size = match size {
             Some(size) => size,
@@ -101,7 +100,7 @@ impl ColdFile {
         Ok(made)
     }
 
-    /// The device the file is on (`st_dev`).
+    /// The device of the file (`st_dev`).
     pub(super) fn device(&self) -> u64 {
         self.facts.dev
     }
@@ -111,8 +110,7 @@ impl ColdFile {
         self.facts.size
     }
 
-    /// Whether the device served what was fetched, where the kernel tells; if not, it was measured
-    /// what something in between has in memory.
+    /// Checks that the device's counters include the fetched bytes, if the kernel has counters. If not, a cache in between was measured.
     pub(super) fn prove(&self) -> Result<()> {
         let (Some(before), Ok(after)) = (self.served, device::bytes_read(self.facts.dev)) else {
             return Ok(());
@@ -128,7 +126,7 @@ impl ColdFile {
         Ok(())
     }
 
-    /// Have nothing of the file in memory, and nothing to be written.
+    /// Drops the file from memory, after all its pages are written.
     fn cool(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -285,7 +283,7 @@ fn read(page: u64) -> Access {
     }
 }
 
-/// As much as usual, or a share of what is free.
+/// The default size, or a share of the free space.
 fn sensible_size(dir: &Path) -> Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     let room = stat.f_bavail.saturating_mul(stat.f_frsize) / SHARE;
@@ -300,7 +298,7 @@ fn sensible_size(dir: &Path) -> Result<u64> {
     Ok(size)
 }
 
-/// Fill a file with bytes that nothing on the way can shorten.
+/// Fills a file with bytes that cannot be compressed.
 fn fill(mut file: &File, size: u64) -> std::io::Result<()> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut chunk = vec![0; CHUNK];

@@ -1,4 +1,4 @@
-//! Which daemon is asked, and how it goes.
+//! Selects the daemon's socket and asks for its status.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
 use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Said, Subject};
 
-/// The status of the daemon that listens there.
+/// The status of the daemon that listens on this socket.
 pub(crate) fn status_at(socket: &Path) -> Result<Status> {
     match ask(socket, &Subject::Status)?.said {
         Said::Status { status } => Ok(*status),
@@ -16,7 +16,7 @@ pub(crate) fn status_at(socket: &Path) -> Result<Status> {
     }
 }
 
-/// The socket of the daemon that is asked: the user's own, if there is one.
+/// The socket of the user's own daemon if there is one, else of root's.
 pub(crate) fn to_ask(place: &Where) -> PathBuf {
     let own = || own_socket().filter(|socket| socket.exists());
     let given = place.socket.clone().or_else(own);

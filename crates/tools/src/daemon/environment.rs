@@ -1,6 +1,6 @@
-//! `foreread daemon env`: what a user's programs need in their environment to be seen by the user's own daemon.
+//! `foreread daemon env`: the environment in which programs are observed by the user's own daemon.
 //!
-//! Data flow: the daemon's ring and the preload library's place → commands for a shell.
+//! Data flow: the daemon's ring and the path of the preload library → commands for a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -16,7 +16,7 @@ use foreread_run::{find_preload, preload_variables};
 use super::asking::to_ask;
 use crate::output::output;
 
-/// Prints the commands, in the language of POSIX's shell.
+/// Prints the commands, for a POSIX shell.
 pub(super) fn print(place: &Where) -> Result<ExitCode> {
     let variable = match ask(&to_ask(place), &Subject::Environment)?.said {
         Said::Environment { variable } => variable,
@@ -34,7 +34,7 @@ pub(super) fn print(place: &Where) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that sets a variable to a value of any bytes.
+/// The command that sets a variable to any bytes.
 fn command(name: &str, value: &OsStr) -> Vec<u8> {
     let mut command = format!("export {name}='").into_bytes();
     for byte in value.as_bytes() {

@@ -1,14 +1,14 @@
-//! `foreread daemon` and `foreread predict`: the daemon from the command line's side.
+//! `foreread daemon` and `foreread predict`: the command line's side of the daemon.
 //!
-//! | part | what it is |
+//! | part | purpose |
 //! | --- | --- |
-//! | [`run`] | start the daemon |
-//! | [`environment`] | what programs need to be seen by a user's own daemon |
-//! | [`stop`] | end it |
-//! | [`status`] | how it goes, as text and JSON |
-//! | [`predict`] | what follows a file |
+//! | [`run`] | starts the daemon |
+//! | [`environment`] | the environment of programs that a user's daemon observes |
+//! | [`stop`] | ends the daemon |
+//! | [`status`] | its status as text and JSON |
+//! | [`predict`] | the predicted successors of a file |
 //!
-//! Invariant: whatever a daemon or the names in its answers hold, a terminal is steered by none of it.
+//! Invariant: control characters in a daemon's answers never reach the terminal.
 
 pub(crate) mod asking;
 mod environment;
@@ -29,7 +29,7 @@ use asking::{status_at, to_ask};
 
 pub(crate) use predict::predict;
 
-/// Does what is asked of or about the daemon.
+/// Runs a command of the daemon.
 pub(crate) fn daemon(args: Daemon) -> Result<ExitCode> {
     match args {
         Daemon::Run(_) => match run::run().map_err(unable)? {},

@@ -1,4 +1,4 @@
-//! `foreread predict`: what follows a file, by the daemon's models.
+//! `foreread predict`: the predicted successors of a file.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -24,24 +24,24 @@ use super::status::percent;
 use crate::args;
 use crate::output::{output, width};
 
-/// The exit status where nothing is known of what follows a file; errors have 2.
+/// Exit status if the models know no successor of the file; errors have 2.
 const NOTHING: u8 = 1;
 /// Columns before the file's name.
 const COLUMN: usize = 30;
 
-/// A file as scripts read it.
+/// A predicted file as JSON.
 #[derive(Serialize)]
 struct Listed {
     path: String,
     likelihood: f64,
     ahead: u32,
-    /// The share of the file that is in memory; `null` where the user may not know that, and of empty files.
+    /// The share of the file in memory; `null` for an empty file, or if the user may not know the share.
     in_memory: Option<f64>,
 }
 
-/// Says what follows a file.
+/// Prints the successors of a file.
 pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
-    // The kernel names files without symbolic links.
+    // The daemon knows files by paths without symbolic links.
     let file = match args.file.canonicalize() {
         Ok(file) => file,
         Err(_) => std::path::absolute(&args.file)?,
@@ -60,7 +60,7 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
     let mut met = HashSet::new();
     let first = |one: &&Following| met.insert(one.path.clone());
     let most = args.limit.map_or(usize::MAX, NonZeroUsize::get);
-    // A pattern that comes back to a file predicts the file again.
+    // A pattern that returns to the file predicts the file itself.
     let files: Vec<&Following> = files.iter().filter(first).take(most).collect();
     let mut out = output();
     if args.json {
@@ -86,7 +86,7 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was saved says.
+/// The prediction of the saved models.
 fn saved(args: &args::daemon::Predict, file: &Path) -> Result<Vec<Following>> {
     let state: PathBuf = args
         .state
@@ -123,9 +123,9 @@ fn line(file: &Following, is_cut: bool) -> String {
     format!("{:>5}  {likelihood:>10}  {memory:>9}  {name}", file.ahead)
 }
 
-/// How many of a file's pages are in memory, and how many there are.
+/// The number of a file's resident pages, and of all its pages.
 fn in_memory(path: &Path) -> Option<(u64, u64)> {
-    // What has become of the path since is not waited for.
+    // Opened without blocking: the path may be a pipe by now.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut open = OpenOptions::new();
     open.read(true).custom_flags(flags.bits() as i32);

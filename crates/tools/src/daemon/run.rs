@@ -1,4 +1,4 @@
-//! `foreread daemon run` and `foreread daemon start`: forereadd is started, in this process or in one of its own.
+//! `foreread daemon run` and `foreread daemon start`: start forereadd in this process or in the background.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -17,18 +17,18 @@ use foreread_sys::{own, spawn};
 
 use crate::output::output;
 
-/// The daemon.
+/// Name of the daemon's program.
 const DAEMON: &str = "forereadd";
-/// How long a daemon may take until it answers: it reads what it has learned from a disk that may be slow.
+/// Time until the daemon must answer: it loads its models, perhaps from a slow disk.
 const READY: Duration = Duration::from_secs(30);
-/// How often is looked whether it answers.
+/// Interval of checks for the answer.
 const LOOK: Duration = Duration::from_millis(20);
-/// Bytes of the log beyond which it is begun anew.
+/// Size beyond which a new log is begun, in bytes.
 const LOG: u64 = 1 << 20;
-/// Bytes at the log's end that are shown of a daemon that did not start.
+/// Bytes of the log's end that are printed if the daemon does not start.
 const SHOWN: u64 = 2000;
 
-/// Has the daemon take this process's place.
+/// Replaces this process by the daemon.
 pub(super) fn run() -> Result<Infallible> {
     let program = program()?;
     let words: Vec<OsString> = [program.clone().into()]
@@ -42,12 +42,12 @@ fn program() -> Result<PathBuf> {
     Ok(own::part(DAEMON, "../libexec")?)
 }
 
-/// The words after `foreread daemon start` or `run`.
+/// The arguments after `foreread daemon start` or `run`.
 fn settings() -> impl Iterator<Item = OsString> {
     std::env::args_os().skip(3)
 }
 
-/// Starts the daemon as a process of its own, and says when it answers or why it does not.
+/// Starts the daemon as a process of its own. Reports its first answer, or the reason for having none.
 pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
     let options = settings.options()?;
     match ask(&options.socket, &Subject::Status) {
@@ -86,7 +86,7 @@ pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
     )
 }
 
-/// The log, and how long it was.
+/// Opens the log. Also returns its size.
 fn open_log(path: &Path) -> Result<(File, u64)> {
     let log = OpenOptions::new()
         .read(true)
@@ -118,7 +118,7 @@ fn child(log: &File) -> Result<Child> {
     Ok(child)
 }
 
-/// What a daemon that has ended said since the log had so many bytes.
+/// The messages of a daemon that has ended: the log from this offset on.
 fn last_words(mut log: &File, began: u64) -> Option<String> {
     let len = log.metadata().ok()?.len();
     let from = began.max(len.saturating_sub(SHOWN));

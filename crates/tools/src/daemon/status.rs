@@ -1,6 +1,6 @@
-//! `foreread daemon status`: how it goes, as wide as the terminal or as JSON.
+//! `foreread daemon status`: the daemon's status, as text or JSON.
 //!
-//! Data flow: [`Status`] → [`facts`] and [`programs`], which [`top`](crate::top) shows, too → text.
+//! Data flow: [`Status`] → [`facts`] and [`programs`], shared with [`top`](crate::top) → text.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -16,18 +16,18 @@ use super::asking::{status_at, to_ask};
 use crate::args;
 use crate::output::{output, width};
 
-/// Where the words on a fact begin.
+/// Column at which a fact's text begins.
 pub(crate) const COLUMN: usize = 11;
-/// The widths of the columns of programs; the first is cut.
+/// Widths of the columns of programs. A longer name is cut.
 pub(crate) const WIDTHS: [usize; 8] = [20, 11, 10, 8, 7, 7, 7, 9];
-/// Their heads.
+/// Heads of these columns.
 pub(crate) const HEADS: [&str; 8] = [
     "PROGRAM", "UID", "FETCHED", "IN TIME", "LATE", "UNUSED", "RIGHT", "LEAD",
 ];
-/// Programs that are listed.
+/// Number of programs listed.
 const LISTED: usize = 20;
 
-/// Says how it goes.
+/// Prints the daemon's status.
 pub(super) fn status(args: &args::daemon::Status) -> Result<ExitCode> {
     let status = status_at(&to_ask(&args.place))?;
     let mut out = output();
@@ -40,7 +40,7 @@ pub(super) fn status(args: &args::daemon::Status) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All of it, as wide as a terminal; not broken at all without one.
+/// The status as text, wrapped to the terminal's width; not wrapped without a terminal.
 pub(crate) fn text(status: &Status, now: SystemTime, width: Option<usize>) -> String {
     let mut out = String::new();
     for (name, words) in facts(status, now) {
@@ -84,7 +84,7 @@ pub(crate) fn lines(words: &str, width: Option<usize>) -> Vec<String> {
     lines.map(Cow::into_owned).collect()
 }
 
-/// How many columns of the table fit a terminal of this width: a number without its first digits is another number.
+/// Number of table columns that fit a terminal of this width. A column is shown whole or not at all: a cut number would be another number.
 pub(crate) fn columns(width: Option<usize>) -> usize {
     let fits = |count: &usize| {
         let taken = WIDTHS[..*count].iter().sum::<usize>();
@@ -93,7 +93,7 @@ pub(crate) fn columns(width: Option<usize>) -> usize {
     (1..=WIDTHS.len()).rev().find(fits).unwrap_or(1)
 }
 
-/// A row of the table of programs, whose names have this room.
+/// A row of the table of programs, with this width for the name.
 fn line(cells: &[String; 8], room: usize, width: Option<usize>) -> String {
     let [first, others @ ..] = cells;
     let first = cut(first, room, false);
@@ -105,7 +105,7 @@ fn line(cells: &[String; 8], room: usize, width: Option<usize>) -> String {
     line.trim_end().to_owned()
 }
 
-/// The facts on the whole daemon, each with its name.
+/// Facts about the whole daemon, each with its name.
 pub(crate) fn facts(status: &Status, now: SystemTime) -> Vec<(&'static str, String)> {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let running = now.duration_since(at(status.since)).unwrap_or_default();
@@ -225,7 +225,7 @@ pub(crate) fn row(program: &Program) -> [String; 8] {
     };
     let predictions = &program.predictions;
     let judged = predictions.right + predictions.wrong;
-    // Nobody could look whose processes these were.
+    // The owners of these processes were unknown.
     let uid = match program.uid {
         u32::MAX => "?".to_owned(),
         uid => uid.to_string(),
@@ -250,7 +250,7 @@ pub(super) fn percent(part: u64, all: u64) -> String {
     }
 }
 
-/// Processor time as a share of one core, in percent with a digit that says something.
+/// Processor time as a percentage of one core, with at least one significant digit.
 fn core(used: u64, running: Duration) -> String {
     let share = used as f64 / (running.as_nanos().max(1_000_000_000) as f64) * 100.0;
     match share < 0.1 {

@@ -1,4 +1,4 @@
-//! `foreread daemon stop`: returns when the daemon has saved what it learned and has ended.
+//! `foreread daemon stop`: ends the daemon, and returns after it has saved its models.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::output::output;
 /// Stops the daemon.
 pub(super) fn stop(place: &Where) -> Result<ExitCode> {
     let socket = to_ask(place);
-    // Held before it is to end: its number may be another process's after that.
+    // Opened before the daemon ends: its process id may be reused afterwards.
     let pid = ask(&socket, &Subject::Status)?.pid;
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let number = number.with_context(|| format!("no process is {pid}"))?;

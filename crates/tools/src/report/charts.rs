@@ -1,8 +1,8 @@
 //! The charts of a report.
 //!
-//! A chart is rectangles in a box of [`WIDTH`] by its height, which a page stretches to the width there is. Its words are beside it, not in
-//! it, so that they have the size of all other words on a telephone, too; [`super::drawing`] puts them above and below. All colours
-//! are classes: the page, or the drawing itself, says what they are in light and in the dark.
+//! A chart is a set of rectangles in a box of [`WIDTH`] by its height, which a page scales to the available width. Its texts stand beside
+//! the box, so they have the page's text size on a telephone, too; [`super::drawing`] puts them above and below. All colours are classes,
+//! defined by the page or the drawing for light and dark.
 //!
 //! Data flow: [`CommandFacts`] → [`Chart`]s; pure.
 
@@ -12,12 +12,12 @@ use foreread_words::units::{bytes, duration};
 use super::digest::{BINS, COLUMNS, Digest, File, ROWS};
 use super::facts::CommandFacts;
 
-/// Units of a chart's width.
+/// Width of a chart, in units.
 pub(crate) const WIDTH: f64 = 1000.0;
-/// Units of height of a row of bars, and of a map.
+/// Height of a row of bars, and of a map, in units.
 const ROW: f64 = 110.0;
 const MAP: f64 = 240.0;
-/// What the classes look like, in a drawing by itself and in the page.
+/// Style sheets of the classes: in a separate drawing, and in the page.
 pub(crate) const COLOURS: &str = include_str!("../../templates/colours.css");
 
 /// A chart.
@@ -25,11 +25,11 @@ pub(crate) const COLOURS: &str = include_str!("../../templates/colours.css");
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) height: f64,
-    /// Those that come last are in front.
+    /// Shapes, the frontmost last.
     pub(crate) shapes: Vec<Shape>,
-    /// Classes and the words for them.
+    /// Classes with their legend texts.
     pub(crate) legend: Vec<(&'static str, String)>,
-    /// Words under the start, the middle and the end.
+    /// Texts below the start, the middle and the end.
     pub(crate) axis: [String; 3],
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Chart {
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) class: &'static str,
-    /// Units of one of the rectangles' units, to the right and downwards.
+    /// Scale of the rectangles, to the right and downwards, in units.
     pub(crate) scale: (f64, f64),
     pub(crate) rects: Vec<Rect>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Shape {
 /// Left edge, top edge, width and height.
 pub(crate) type Rect = [f64; 4];
 
-/// The class of a line from side to side.
+/// The class of a horizontal line.
 pub(crate) const RULE: &str = "rule";
 
 impl Chart {
@@ -73,7 +73,7 @@ impl Chart {
         }
     }
 
-    /// Bars from a base line, upwards or, with a negative height, downwards; one is at least `least` high.
+    /// Bars from a base line, upwards or, with a negative height, downwards; each at least `least` high.
     pub(super) fn bars(
         &mut self,
         class: &'static str,
@@ -89,12 +89,12 @@ impl Chart {
             let h = (share * height.abs()).max(least).max(0.5);
             bar(place as f64, 1.0, base, h * height.signum())
         });
-        // A bar is a unit wide, so that its numbers are short.
+        // Bars are one unit wide, so that their coordinates are short.
         let width = WIDTH / values.len().max(1) as f64;
         self.scaled(class, (width, 1.0), bars.collect());
     }
 
-    /// A line from side to side.
+    /// A horizontal line across the chart.
     pub(super) fn rule(&mut self, y: f64) {
         self.shape(RULE, vec![[0.0, y, WIDTH, 0.0]]);
     }
@@ -104,7 +104,7 @@ impl Chart {
     }
 }
 
-/// What became of what was fetched, as one stacked bar; `None` if nothing was.
+/// The ledger of the fetched bytes as one stacked bar; `None` if nothing was fetched.
 pub(crate) fn ledger(facts: &CommandFacts) -> Option<Chart> {
     let ledger = facts
         .run
@@ -153,7 +153,7 @@ pub(crate) fn ledger(facts: &CommandFacts) -> Option<Chart> {
     Some(chart)
 }
 
-/// When reads waited, and what was read or fetched below: the recorded run, then the last one, on one axis.
+/// Waiting of reads, with the bytes read or fetched below: the recorded run, then the last run, on one axis.
 pub(crate) fn timeline(facts: &CommandFacts) -> Vec<Chart> {
     let run = facts.run.as_ref();
     let recorded = facts.record.as_ref();
@@ -230,7 +230,7 @@ fn said_of_waits(waits: &[u64], count: u64) -> String {
     }
 }
 
-/// How far ahead of the program the fetching was, and below, how long reads waited; `None` if that was not sampled.
+/// The distance of the prefetching ahead of the program, with the waiting of reads below; `None` if it was not sampled.
 pub(crate) fn distance(facts: &CommandFacts) -> Option<Chart> {
     let run = facts.run.as_ref()?;
     let samples = &run.went.samples;
@@ -277,7 +277,7 @@ pub(crate) fn distance(facts: &CommandFacts) -> Option<Chart> {
     Some(chart)
 }
 
-/// The device's speed and, below, its queue; `None` if the kernel does not count them.
+/// The device's throughput, with its queue below; `None` if the kernel has no counters for it.
 pub(crate) fn device(facts: &CommandFacts) -> Option<Chart> {
     let run = facts.run.as_ref()?;
     let samples = &run.went.samples;
@@ -320,14 +320,14 @@ pub(crate) fn device(facts: &CommandFacts) -> Option<Chart> {
     Some(chart)
 }
 
-/// A map of each file that has one.
+/// The maps of the files that have one.
 pub(crate) fn maps(facts: &CommandFacts) -> Vec<Chart> {
     let record = facts.record.iter();
     let maps = record.flat_map(|record| record.files.iter().map(|file| map(record, file)));
     maps.collect()
 }
 
-/// Offset of a file, downwards, against time.
+/// A file's map: offset downwards, time to the right.
 fn map(record: &Digest, file: &File) -> Chart {
     let mut chart = Chart::new(&file.path, MAP, record.span_ns);
     let cells = |has: &dyn Fn(usize) -> bool| {
@@ -348,7 +348,7 @@ fn map(record: &Digest, file: &File) -> Chart {
     };
     let map = &file.map;
     let fates = file.fates.as_ref();
-    // Cells are units of one, so that their numbers are short.
+    // Cells are one unit wide and high, so that their coordinates are short.
     let scale = (WIDTH / COLUMNS as f64, MAP / ROWS as f64);
     if fates.is_none() {
         let at_once = cells(&|at| map.at_once[at] > 0 && map.waited[at] == 0);
@@ -376,7 +376,7 @@ fn map(record: &Digest, file: &File) -> Chart {
     chart
 }
 
-/// The class of a page that had this fate, and the words for it.
+/// The class and the legend text of a page with this fate.
 pub(crate) fn in_words(fate: Fate) -> (&'static str, &'static str) {
     match fate {
         Fate::InMemory => ("read", "in memory before"),
@@ -389,7 +389,7 @@ pub(crate) fn in_words(fate: Fate) -> (&'static str, &'static str) {
     }
 }
 
-/// Bars between moments, which are shares of the width.
+/// Bars between moments, given as shares of the width.
 pub(super) fn steps(values: &[(f64, f64, f64)], most: f64, base: f64, height: f64) -> Vec<Rect> {
     let steps = values.iter().filter(|one| one.2 > 0.0 && most > 0.0);
     let steps = steps.map(|(from, to, value)| {
@@ -404,7 +404,7 @@ fn bar(x: f64, width: f64, base: f64, height: f64) -> Rect {
     [x, base - height.max(0.0), width, height.abs()]
 }
 
-/// Samples that are not closer than one of so many parts of the span.
+/// Samples thinned out to at most this many parts of the duration.
 fn thinned(samples: &[Sample], span: u64, parts: usize) -> Vec<&Sample> {
     let least = span / parts as u64;
     let mut kept: Vec<&Sample> = Vec::new();
@@ -419,7 +419,7 @@ fn thinned(samples: &[Sample], span: u64, parts: usize) -> Vec<&Sample> {
     kept
 }
 
-/// What a count grew by, a second, between samples that are not closer than one of so many parts of the span.
+/// Growth of a counter per second, between samples thinned out to this many parts of the duration.
 pub(super) fn rates(
     samples: &[Sample],
     span: u64,
@@ -439,7 +439,7 @@ pub(super) fn rates(
     pairs.map(rate).collect()
 }
 
-/// Waits in as many bins as a chart has.
+/// Waiting in as many bins as a chart has.
 pub(super) fn rebinned(waits: &Waits, span: u64) -> Vec<u64> {
     let mut bins = vec![0; BINS];
     for (place, waited) in waits.waited_ns.iter().enumerate() {
@@ -450,7 +450,7 @@ pub(super) fn rebinned(waits: &Waits, span: u64) -> Vec<u64> {
     bins
 }
 
-/// Bins that take only a part of the width.
+/// Scales bins to a part of the width.
 fn scaled(values: &[u64], scale: f64) -> Vec<u64> {
     let mut bins = vec![0; values.len()];
     for (place, value) in values.iter().enumerate() {

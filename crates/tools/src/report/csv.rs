@@ -1,11 +1,11 @@
-//! A part of a report as a table of numbers: times in ns, sizes in bytes. The first row names the columns.
+//! A part of a report as a table of numbers: times in ns, sizes in bytes. The first row has the columns' names.
 
 use std::fmt::Write as _;
 
 use super::facts::CommandFacts;
 use crate::args::Section;
 
-/// The table of a part; of one of which nothing is known, the first row alone.
+/// The table of a part; only the first row if nothing is known.
 pub(super) fn of(facts: &CommandFacts, part: Section) -> String {
     let (run, record) = (facts.run.as_ref(), facts.record.as_ref());
     let samples = run.map_or(&[][..], |run| &run.went.samples);
@@ -125,7 +125,7 @@ pub(super) fn of(facts: &CommandFacts, part: Section) -> String {
     text
 }
 
-/// A text as one cell. One that a spreadsheet would take for a formula gets a quotation mark in front.
+/// A text as one cell. A quotation mark is put before a text that a spreadsheet would evaluate as a formula.
 fn quoted(text: &str) -> String {
     let mark = if text.starts_with(['=', '+', '-', '@']) {
         "'"

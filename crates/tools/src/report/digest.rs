@@ -1,10 +1,10 @@
-//! A record as a report shows it: when its reads waited, for which files, in which processes.
+//! A record condensed for a report: when its reads waited, for which files, in which processes.
 //!
-//! The record is gone through twice: first for its span and its files, then for everything that has bins.
+//! The record is read twice: first for its duration and its files, then for everything in bins.
 //!
-//! Invariant: what is kept is bounded by [`BINS`], [`FILES`], [`LANES`] and a map's [`COLUMNS`] and [`ROWS`], however long the record.
+//! Invariant: memory is bounded by [`BINS`], [`FILES`], [`LANES`], [`COLUMNS`] and [`ROWS`], for records of any length.
 //!
-//! Data flow: record, and what became of its files in the last run → [`Digest`]; pure but for the reading.
+//! Data flow: record, and the fate of its files' pages in the last run → [`Digest`]. Pure except for the reading.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,55 +19,55 @@ use foreread_words::units::cut;
 use foreread_words::{plain, shown};
 use serde::Serialize;
 
-/// Bins of time.
+/// Number of bins of time.
 pub(crate) const BINS: usize = 480;
-/// Files that get a map.
+/// Number of files with a map.
 pub(crate) const FILES: usize = 10;
-/// Files that are told of by themselves, at most.
+/// Number of files that are listed individually, at most.
 const ALONE: usize = 4;
-/// Waits below this share of the run are not worth telling of, as `1 / SMALL`.
+/// Waits below `1 / SMALL` of the run are not mentioned.
 pub(crate) const SMALL: u64 = 50;
-/// Processes that get a lane, and bins of time of a lane.
+/// Number of processes with a lane, and bins of time per lane.
 pub(crate) const LANES: usize = 24;
 pub(crate) const LANE_BINS: usize = BINS / 2;
-/// Characters of a path.
+/// Longest path, in characters.
 const PATH: usize = 240;
 /// Cells of a map.
 pub(crate) const COLUMNS: usize = 96;
 pub(crate) const ROWS: usize = 32;
 
-/// A record, digested. Times in ns, sizes in bytes.
+/// A condensed record. Times in ns, sizes in bytes.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Digest {
-    /// Time that the bins span, and the length of one.
+    /// Time that all bins span, and length of one bin.
     pub(crate) span_ns: u64,
     pub(crate) bin_ns: u64,
-    /// Time that reads and names waited, by when they began, summed over threads.
+    /// Waiting of reads and names, by start time, summed over threads.
     pub(crate) waited_ns: Vec<u64>,
     /// Bytes read.
     pub(crate) read_bytes: Vec<u64>,
-    /// Reads, and reads that waited.
+    /// Number of reads, and of reads that waited.
     pub(crate) reads: u64,
     pub(crate) reads_waited: u64,
     pub(crate) read_waited_ns: u64,
-    /// Uses of names that waited, and how long.
+    /// Number of uses of names that waited, and their waiting.
     pub(crate) names_waited: u64,
     pub(crate) name_waited_ns: u64,
-    /// Time in which nothing had to wait: an estimate, for threads may wait one after another or together.
+    /// Time without waiting. An estimate: threads may wait one after another or at the same time.
     pub(crate) busy_ns: u64,
-    /// The files that were waited for longest.
+    /// The files with most waiting.
     pub(crate) files: Vec<File>,
     pub(crate) files_in_all: usize,
-    /// All files together that are not told of by themselves, if they were waited for.
+    /// All other files with waiting, together.
     pub(crate) others: Option<Others>,
-    /// The processes that waited longest, in the order of their start.
+    /// The processes with most waiting, in the order of their starts.
     pub(crate) processes: Vec<Lane>,
     pub(crate) processes_in_all: usize,
-    /// Why the record ends early, if it does.
+    /// The reason why the record ends early, if it does.
     pub(crate) damage: Option<String>,
 }
 
-/// A file that reads waited for.
+/// A file with waiting reads.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct File {
     pub(crate) path: String,
@@ -76,16 +76,16 @@ pub(crate) struct File {
     pub(crate) reads_waited: u64,
     pub(crate) waited_ns: u64,
     pub(crate) bytes: u64,
-    /// Of the time that reads waited, the share of reads that went on where the file's last read ended.
+    /// Share of the reads' waiting in reads that began where the file's previous read ended.
     pub(crate) onward_share: f64,
-    /// Whether no read began before the end of the file's last read.
+    /// True if no read began before the end of the file's previous read.
     pub(crate) goes_on: bool,
-    /// Whether a read began behind the end of the file's last read.
+    /// True if a read began beyond the end of the file's previous read.
     pub(crate) has_gaps: bool,
-    /// Whether it is told of by itself, and is none of the others.
+    /// True if the file is listed individually.
     #[serde(skip)]
     pub(crate) alone: bool,
-    /// Bytes of each fate in the last run, in the order of [`Fate::ALL`], if they are known.
+    /// Bytes of each fate in the last run, in the order of [`Fate::ALL`], if known.
     pub(crate) fates: Option<[u64; Fate::ALL.len()]>,
     pub(crate) map: Map,
 }
@@ -93,16 +93,17 @@ pub(crate) struct File {
 /// The order of a file's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Most of the time that reads waited is that of reads that went on where the one before ended.
+    /// Most of the waiting is in reads that began where the previous read ended.
     Onward,
-    /// Each read began where the one before ended, or behind that.
+    /// Each read began at or beyond the end of the previous read.
     Gaps,
     /// Any other.
     Scattered,
 }
 
 impl File {
-    /// The order of the file's reads; `None` if no more than one waited, or the first alone waited long of reads that went on.
+    /// The order of the file's reads; `None` if at most one read waited, or if the file was read front to back and only the first read
+    /// waited long.
     pub(crate) fn order(&self) -> Option<Order> {
         match self.onward_share > 0.5 {
             _ if self.reads_waited <= 1 => None,
@@ -113,39 +114,39 @@ impl File {
     }
 }
 
-/// Files of which none was waited for long, but all of them together may have been.
+/// Files with little waiting each, taken together.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Others {
-    /// The folder in which nine tenths of the waiting were; of one file, its path.
+    /// The folder with nine tenths of the waiting; for a single file, its path.
     pub(crate) place: String,
-    /// Files in it that were waited for, reads of them that waited, and how long.
+    /// Files in the folder with waiting, their waiting reads, and the waiting.
     pub(crate) files: u64,
     pub(crate) reads_waited: u64,
     pub(crate) waited_ns: u64,
 }
 
-/// Reads of a file by time and offset: in each cell, reads that waited and reads that did not.
+/// Reads of a file by time and offset: each cell counts reads that waited and reads that did not.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Map {
     pub(crate) waited: Vec<u32>,
     pub(crate) at_once: Vec<u32>,
-    /// What became of them in the last run: in each cell the worst. Empty where that is not known.
+    /// The worst fate in the last run, by cell; empty if not known.
     pub(crate) fates: Vec<Option<Fate>>,
 }
 
-/// A process and when it waited.
+/// A process, with its waiting over time.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Lane {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) reads: u64,
     pub(crate) waited_ns: u64,
-    /// By time: how long it waited, in ns, and bytes read.
+    /// Waiting in ns and bytes read, by time.
     pub(crate) bins: Vec<u64>,
     pub(crate) read_bytes: Vec<u64>,
 }
 
-/// A file, in the first pass.
+/// A file's totals in the first pass.
 #[derive(Default)]
 struct Met {
     reads: u64,
@@ -159,7 +160,7 @@ struct Met {
     most: u64,
 }
 
-/// How many reads waited for a file, and how long.
+/// Number of reads of a file that waited, and their waiting.
 #[derive(Clone, Copy)]
 struct Wait<'a> {
     path: &'a Path,
@@ -167,7 +168,7 @@ struct Wait<'a> {
     waited_ns: u64,
 }
 
-/// Digests a record, its maps by what became of the files in the last run.
+/// Condenses a record. The maps show the fate of the files' pages in the last run.
 pub(crate) fn digest(reader: &mut Reader, fates: &[FileFates]) -> Digest {
     let mut digest = Digest::default();
     let (mut files, mut lanes) = (HashMap::<FileId, Met>::new(), BTreeMap::<u32, Lane>::new());
@@ -295,8 +296,8 @@ pub(crate) fn digest(reader: &mut Reader, fates: &[FileFates]) -> Digest {
     digest
 }
 
-/// Parts files, those with most waiting first, into the places of those that are told of by themselves and all others together. A file
-/// that was waited for once, and not as long as the others of its folder, is one of these: of many small files some always take longest.
+/// Divides files, sorted by waiting, into individually listed ones and all others together. A file with one wait, no longer than those of
+/// its folder, belongs to the others: of many small files some always take longest.
 fn apart(files: &[Wait<'_>], small: u64) -> (Vec<usize>, Option<Others>) {
     let long = files.iter().take(ALONE);
     let long = long.take_while(|file| file.waited_ns >= small).count();
@@ -313,7 +314,7 @@ fn apart(files: &[Wait<'_>], small: u64) -> (Vec<usize>, Option<Others>) {
     (alone, together(&others))
 }
 
-/// The deepest folder that has nine tenths of the waiting for these files, and its files.
+/// The deepest folder with nine tenths of these files' waiting, and its files.
 fn crowd<'a>(files: &[Wait<'a>]) -> (PathBuf, Vec<Wait<'a>>) {
     let all = files.iter().map(|file| file.waited_ns).sum::<u64>();
     let mut inside = files.to_vec();
@@ -323,7 +324,7 @@ fn crowd<'a>(files: &[Wait<'a>]) -> (PathBuf, Vec<Wait<'a>>) {
         for file in &inside {
             let rest = file.path.strip_prefix(&folder).unwrap_or(file.path);
             let mut rest = rest.components();
-            // The last part is the file's own name.
+            // The last part is the name of the file itself.
             if let (Some(next), Some(_)) = (rest.next(), rest.next()) {
                 *below.entry(next.as_os_str()).or_default() += file.waited_ns;
             }
@@ -338,7 +339,7 @@ fn crowd<'a>(files: &[Wait<'a>]) -> (PathBuf, Vec<Wait<'a>>) {
     (folder, inside)
 }
 
-/// What these files were waited for together, in the folder that has most of it.
+/// The waiting for these files together, with the folder that has most of it.
 fn together(files: &[Wait<'_>]) -> Option<Others> {
     let (folder, inside) = crowd(files);
     let place = match inside[..] {
@@ -354,7 +355,7 @@ fn together(files: &[Wait<'_>]) -> Option<Others> {
     })
 }
 
-/// How long an access waited, in ns; nothing if it took no longer than one from memory.
+/// Waiting of an access, in ns; 0 if it took no longer than an access to memory.
 fn waited(access: &Access) -> u64 {
     let counts = access.kind.reads() || access.kind.names();
     if counts && access.waited() {
@@ -364,7 +365,7 @@ fn waited(access: &Access) -> u64 {
     }
 }
 
-/// Adds a wait to all the bins that it lasted through.
+/// Adds a wait to all bins that it spans.
 fn spread(bins: &mut [u64], width: u64, start: u64, mut length: u64) {
     let mut bin = ((start / width) as usize).min(bins.len() - 1);
     let mut room = width - start % width;
@@ -409,7 +410,7 @@ impl Lane {
     }
 }
 
-/// Adds what an access reads to the bin that it began in.
+/// Adds the bytes of an access to the bin of its start.
 fn count_bytes(bins: &mut [u64], width: u64, access: &Access) {
     if access.kind.reads() {
         let bin = ((access.start / width) as usize).min(bins.len() - 1);
@@ -423,7 +424,7 @@ impl Met {
         self.reads += 1;
         self.reads_waited += u64::from(waited > 0);
         self.waited_ns = self.waited_ns.saturating_add(waited);
-        // Before a file's first read nobody can know that it will go on.
+        // The first read of a file continues no other read.
         if access.extent.offset == self.end && self.reads > 1 {
             self.onward_ns = self.onward_ns.saturating_add(waited);
         }
@@ -459,7 +460,7 @@ impl Map {
     }
 }
 
-/// What became of these pages: the worst that became of any.
+/// The worst fate of these pages.
 fn fate(runs: &[(u64, Fate)], pages: Range<u64>) -> Option<Fate> {
     let before = runs.partition_point(|(page, _)| *page <= pages.start);
     let here = runs[before.saturating_sub(1)..].iter();
@@ -467,7 +468,7 @@ fn fate(runs: &[(u64, Fate)], pages: Range<u64>) -> Option<Fate> {
     here.map(|(_, fate)| Some(*fate)).fold(None, worse)
 }
 
-/// The worse of two fates: reads that waited before all others.
+/// The worse of two fates; a read that waited is worse than all others.
 fn worse(one: Option<Fate>, other: Option<Fate>) -> Option<Fate> {
     let order = [
         Fate::InMemory,
@@ -482,7 +483,7 @@ fn worse(one: Option<Fate>, other: Option<Fate>) -> Option<Fate> {
     std::cmp::max_by_key(one, other, place)
 }
 
-/// Which of `cells` a value below `whole` falls into; one beyond falls into the last.
+/// The cell of a value below `whole`; larger values belong to the last cell.
 fn cell(value: u64, whole: u64, cells: usize) -> usize {
     let cell = u128::from(value) * cells as u128 / u128::from(whole);
     (cell as usize).min(cells - 1)
@@ -529,7 +530,7 @@ mod tests {
             wait("/srv/tree/0/index", 30, 900),
             wait("/etc/one", 1, 800),
             wait("/srv/tree/0/slow", 1, 700),
-            // The fifth: no more than four are told of by themselves.
+            // The fifth: at most four are listed individually.
             wait("/srv/tree/1/slow", 1, 600),
         ];
         files.extend(paths.iter().map(|path| wait(path, 1, 20)));
@@ -538,7 +539,7 @@ mod tests {
         assert_eq!(alone, [0, 1, 2]);
         assert_eq!((&*others.place, others.files), ("/srv/tree", 102));
         assert_eq!(others.waited_ns, 700 + 600 + 2000);
-        // What has no folder in common crowds nowhere.
+        // Files without a common folder have no place.
         let apart_from_each_other = [
             wait("/a/1", 1, 90),
             wait("/b/2", 1, 50),

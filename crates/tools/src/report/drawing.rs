@@ -1,4 +1,4 @@
-//! Charts as a file of their own, one above the other: as SVG, or as PNG.
+//! Charts as a separate file, one above the other: as SVG or as PNG.
 //!
 //! Data flow: [`Chart`]s → [`Sheet`] → SVG, or pixels → PNG; pure.
 
@@ -13,32 +13,32 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::charts::{COLOURS, Chart, RULE, Rect, Shape, WIDTH};
 use crate::font::{self, FONT};
 
-/// Units around a chart, and of the whole drawing's width.
+/// Margin around a chart, and width of the whole drawing, in units.
 const MARGIN: f64 = 20.0;
 const WHOLE: f64 = WIDTH + 2.0 * MARGIN;
-/// Units of a key's side, and of a letter's height.
+/// Side of a legend's key, and height of a letter, in units.
 const KEY: f64 = 12.0;
 const LETTER: f64 = 14.0;
-/// Characters of a title or a line of the legend that fit.
+/// Longest title or legend line, in characters.
 const LINE: usize = 115;
-/// Pixels of a PNG for each unit: screens show two where they used to show one.
+/// Pixels of a PNG per unit: two, for screens of high resolution.
 const SCALE: f64 = 2.0;
-/// A line's width, in units.
+/// Width of a line, in units.
 const THIN: f64 = 1.0;
 
-/// All that is drawn, with its place.
+/// All parts of a drawing, with their places.
 #[derive(Default)]
 struct Sheet<'a> {
     height: f64,
-    /// Left or right end or middle, base line, words.
+    /// Alignment, base line, text.
     words: Vec<(HPos, f64, f64, String)>,
-    /// The colours of the legends.
+    /// The keys of the legends.
     keys: Vec<(&'static str, Rect)>,
-    /// The top of each shape's chart.
+    /// The shapes, each with the top of its chart.
     shapes: Vec<(f64, &'a Shape)>,
 }
 
-/// The charts as an SVG, whose colours go by the viewer's preference for light or dark.
+/// The charts as an SVG that follows the viewer's preference for light or dark.
 pub(super) fn svg(charts: &[Chart]) -> String {
     let sheet = Sheet::of(charts);
     let height = sheet.height;
@@ -71,7 +71,7 @@ pub(super) fn svg(charts: &[Chart]) -> String {
     text + "</svg>\n"
 }
 
-/// The charts as a PNG, light.
+/// The charts as a PNG, in light colours.
 ///
 /// # Errors
 /// When it cannot be drawn.
@@ -117,17 +117,17 @@ pub(super) fn png(charts: &[Chart]) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// A rectangle in pixels, one at least each way.
+/// A rectangle in pixels, at least one pixel wide and high.
 fn block([x, y, width, height]: Rect, colour: RGBColor) -> Rectangle<(i32, i32)> {
     let pixel = |at: f64| (at * SCALE).round() as i32;
     let (left, top) = (pixel(x), pixel(y));
-    // The last pixel is drawn, too.
+    // The end of the range is included.
     let right = (pixel(x + width) - 1).max(left);
     let bottom = (pixel(y + height) - 1).max(top);
     Rectangle::new([(left, top), (right, bottom)], colour.filled())
 }
 
-/// The colour of a class in light, by the first line of the style sheet.
+/// The light colour of a class, from the first line of the style sheet.
 fn colour(class: &str) -> RGBColor {
     let name = if class == RULE { "line" } else { class };
     let name = format!("--{name}:#");
@@ -145,7 +145,7 @@ impl<'a> Sheet<'a> {
         sheet
     }
 
-    /// Adds a chart with its words.
+    /// Adds a chart with its texts.
     fn add(&mut self, chart: &'a Chart) {
         let mut y = self.height + 24.0;
         let title = cut(&chart.title, LINE, true);
@@ -174,7 +174,7 @@ impl<'a> Sheet<'a> {
 }
 
 impl Chart {
-    /// The shapes, for an SVG of the chart's box.
+    /// The shapes, for the SVG box of a chart.
     pub(super) fn svg(&self) -> String {
         let mut text = String::new();
         self.shapes.iter().for_each(|shape| shape.draw(&mut text));
@@ -202,12 +202,12 @@ impl Shape {
     }
 }
 
-/// A number with no more digits than can be seen.
+/// A number with visible digits only.
 fn short(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// Text in XML.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     let text = shown(text).replace('&', "&amp;");
     text.replace('<', "&lt;")

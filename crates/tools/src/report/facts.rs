@@ -1,6 +1,6 @@
-//! Everything that a report or an explanation says of a command: its record, digested, and the account of its last run.
+//! All facts of a report or an explanation: the command's condensed record and the account of its last run.
 //!
-//! Where something is not known, there is a sentence that says so ([`CommandFacts::lacks`]).
+//! Each missing fact has a sentence in [`CommandFacts::lacks`].
 //!
 //! Data flow: [`Chosen`] → [`CommandFacts`] → page, text, JSON, CSV.
 
@@ -17,63 +17,63 @@ use super::digest::{Digest, digest};
 use crate::chosen::Chosen;
 use crate::command_line::short_command_line;
 
-/// What is said of a command. Times in ns, sizes in bytes.
+/// Facts about a command. Times in ns, sizes in bytes.
 #[derive(Serialize)]
 pub(crate) struct CommandFacts {
-    /// Of the layout of this, for scripts.
+    /// Version of the JSON layout.
     version: u32,
     pub(crate) command: String,
     pub(crate) program: String,
     pub(crate) folder: String,
     pub(crate) rank: Option<String>,
     pub(crate) host: Option<String>,
-    /// When the record was made and when the last run began, in seconds since the epoch.
+    /// Time of the recording and start of the last run, in seconds since the epoch.
     pub(crate) recorded_at: Option<u64>,
     pub(crate) run_at: Option<u64>,
     pub(crate) devices: Vec<String>,
     pub(crate) numbers: Numbers,
-    /// The line after the last run.
+    /// The line printed after the last run.
     pub(crate) line: Option<String>,
     pub(crate) verdict: String,
     pub(crate) findings: Vec<Finding>,
-    /// What of the command was not observed.
+    /// Parts of the command that were not observed.
     pub(crate) unseen: Vec<String>,
-    /// What is not known, and how to come to know it.
+    /// Missing facts, with ways to obtain them.
     pub(crate) lacks: Vec<String>,
     pub(crate) summary: Option<Summary>,
     pub(crate) record: Option<Digest>,
     pub(crate) run: Option<RunAccount>,
-    /// Of a rank, the last runs of all ranks of its program, by rank.
+    /// For a rank: the last runs of its program's ranks, by rank.
     pub(crate) ranks: BTreeMap<u32, RunAccount>,
 }
 
-/// Something worth knowing.
+/// A finding about the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) what: String,
-    /// A file, or what else it is about.
+    /// A file, or another subject.
     pub(crate) place: String,
-    /// What to do about it.
+    /// Advice to the user.
     pub(crate) advice: String,
-    /// Time that it cost, in ns, if that is known.
+    /// Its cost in ns, if known.
     pub(crate) cost_ns: Option<u64>,
 }
 
-/// The four numbers.
+/// The four numbers of a report.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Numbers {
-    /// The plain cold run that was recorded.
+    /// Duration of the recorded run, plain and cold.
     pub(crate) plain_ns: Option<u64>,
-    /// The last run, if foreread fetched for it.
+    /// Duration of the last run, if foreread prefetched for it.
     pub(crate) with_ns: Option<u64>,
-    /// The plain run without any wait.
+    /// Duration of the plain run minus its waiting.
     pub(crate) limit_ns: Option<u64>,
-    /// The share of the waiting that the last run was spared.
+    /// Share of the waiting that the last run avoided.
     pub(crate) masked: Option<f64>,
 }
 
 impl CommandFacts {
-    /// All but the findings, which [`CommandFacts::with_findings`] adds.
+    /// All facts except the findings, which [`CommandFacts::with_findings`] adds.
     pub(crate) fn of(mut chosen: Chosen) -> Self {
         let run = chosen.told;
         let fates = run.as_ref().map_or(&[][..], |run| &run.fates);
@@ -124,12 +124,12 @@ impl CommandFacts {
         facts
     }
 
-    /// Whether foreread fetched anything for the last run.
+    /// True if foreread prefetched for the last run.
     pub(crate) fn was_helped(&self) -> bool {
         self.run.as_ref().is_some_and(was_helped)
     }
 
-    /// What came of the last run, in one sentence.
+    /// The outcome of the last run, in one sentence.
     fn verdict(&self) -> String {
         let Some(run) = &self.run else {
             return format!(
@@ -176,7 +176,7 @@ impl CommandFacts {
         }
     }
 
-    /// What is not known.
+    /// The missing facts.
     fn lacking(&self) -> Vec<String> {
         let mut lacks = Vec::new();
         let mut say = |what: &str| lacks.push(what.to_owned());
@@ -229,7 +229,7 @@ impl CommandFacts {
 impl Numbers {
     fn of(summary: Option<&Summary>, run: Option<&RunAccount>, digest: Option<&Digest>) -> Self {
         let plain_ns = summary.and_then(|summary| summary.cold_wall_ns);
-        // Another command's record says nothing of how long this one takes.
+        // The record of another command does not show how long this command takes.
         let own = run.filter(|run| run.followed_own);
         let plain_ns = plain_ns.or(own.and_then(|run| run.cold_wall_ns));
         let is_cold = summary.is_some_and(|summary| !summary.helped && plain_ns.is_some());
@@ -257,7 +257,7 @@ fn was_helped(run: &RunAccount) -> bool {
     issued || run.names.is_some_and(|names| names.fetched > 0)
 }
 
-/// What was not observed, when it was recorded and in the last run.
+/// Parts that were not observed, in the recording run and in the last run.
 fn unseen(summary: Option<&Summary>, run: Option<&RunAccount>) -> Vec<String> {
     let mut unseen: Vec<String> = Vec::new();
     let mut say = |said: String| {
@@ -295,7 +295,7 @@ fn unseen(summary: Option<&Summary>, run: Option<&RunAccount>) -> Vec<String> {
     unseen
 }
 
-/// A moment as people write it.
+/// A moment as text.
 pub(crate) fn date(seconds: u64) -> String {
     let then = UNIX_EPOCH + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let text = humantime::format_rfc3339_seconds(then).to_string();

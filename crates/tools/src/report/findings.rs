@@ -1,6 +1,6 @@
-//! What is worth knowing of a command, worst first: what it is, where, and what to do about it.
+//! Findings about a command, the most costly first: what happened, where, and what to do about it.
 //!
-//! Data flow: [`CommandFacts`] → [`Finding`]s, sorted by the time that each cost; pure.
+//! Data flow: [`CommandFacts`] → [`Finding`]s, sorted by cost; pure.
 
 use std::cmp::Reverse;
 
@@ -11,17 +11,17 @@ use foreread_words::units::{bytes, duration};
 use super::digest::{Order, SMALL};
 use super::facts::{CommandFacts, Finding};
 
-/// Files that the last run waited for and that are findings, at most.
+/// Files with waiting in the last run that become findings, at most.
 const FILES: usize = 4;
 
-/// What begins the clause on a file that has changed, after its path.
+/// Start of the clause about a changed file, after its path.
 const CHANGES: [&str; 4] = [
     ": is another file ",
     ": has changed ",
     ": was modified ",
     NOT_FETCHED,
 ];
-/// The last of them.
+/// The clause about a file that was not fetched.
 const NOT_FETCHED: &str = ": was not fetched: ";
 
 impl CommandFacts {
@@ -31,7 +31,7 @@ impl CommandFacts {
     }
 }
 
-/// All there is to find.
+/// All findings.
 fn of(facts: &CommandFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     in_record(facts, &mut found);
@@ -44,12 +44,12 @@ fn of(facts: &CommandFacts) -> Vec<Finding> {
             cost_ns: None,
         });
     }
-    // Of those that cost the same, the order above.
+    // Findings with equal cost keep the order above.
     found.sort_by_key(|finding| Reverse(finding.cost_ns));
     found
 }
 
-/// What the record says of the command alone.
+/// Findings in the record.
 fn in_record(facts: &CommandFacts, found: &mut Vec<Finding>) {
     let Some(record) = &facts.record else { return };
     let small = record.span_ns / SMALL;
@@ -126,7 +126,7 @@ fn in_record(facts: &CommandFacts, found: &mut Vec<Finding>) {
     }
 }
 
-/// What the last run says.
+/// Findings in the last run.
 fn in_run(facts: &CommandFacts, found: &mut Vec<Finding>) {
     let Some(run) = &facts.run else { return };
     let mut say = |what: String, place: &str, advice: &str, cost_ns| {
@@ -213,7 +213,7 @@ fn in_run(facts: &CommandFacts, found: &mut Vec<Finding>) {
         );
     }
     for file in &run.files {
-        // Where the path ends and what became of the file begins.
+        // The end of the path and the start of the clause.
         let joint = CHANGES.iter().find_map(|change| file.rfind(change));
         let advice = match file.contains(NOT_FETCHED) {
             true => "The next run tries again.",
@@ -230,10 +230,10 @@ fn in_run(facts: &CommandFacts, found: &mut Vec<Finding>) {
     }
 }
 
-/// A clause as a sentence.
+/// Makes a sentence of a clause.
 fn sentence(clause: &str) -> String {
     let clause = clause.trim_end_matches('.');
-    // The name of a file stays as it is.
+    // A file name keeps its first letter.
     match clause.chars().next() {
         Some(first) if first.is_ascii_lowercase() && !clause.contains('/') => {
             format!("{}{}.", first.to_ascii_uppercase(), &clause[1..])

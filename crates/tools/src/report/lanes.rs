@@ -1,7 +1,7 @@
-//! Processes, or the ranks of a parallel program, beside each other: a lane each, on one axis of time.
+//! Lanes: processes, or ranks of a parallel program, one below the other on one axis of time.
 //!
-//! A process's lane is of the recorded run: its waits above, below what it read. Nobody fetches for a single process. A rank has a
-//! foreread of its own, so that its lane is of its last run: its waits above, below what was fetched for it.
+//! A process's lane shows the recorded run: waiting above the line, bytes read below, because prefetching is not counted by process. Each
+//! rank has its own foreread, so its lane shows the last run: waiting above the line, fetched bytes below.
 //!
 //! Data flow: [`CommandFacts`] → [`Chart`]s; pure.
 
@@ -15,17 +15,17 @@ use super::charts::{Chart, rates, rebinned, steps};
 use super::digest::{Digest, LANE_BINS, Lane};
 use super::facts::CommandFacts;
 
-/// Units of height of a lane, above and below its line.
+/// Height of a lane above and below its line, in units.
 const ABOVE: f64 = 20.0;
 const BELOW: f64 = 14.0;
-/// Steps of what was requested, at most.
+/// Steps in the curve of fetched bytes, at most.
 const STEPS: usize = 120;
-/// Ranks that get a lane: those that waited longest.
+/// Number of ranks with a lane: those with most waiting.
 const RANKS: usize = 32;
-/// Last runs of ranks that began further apart are not of one job, in seconds: launchers start ranks within minutes.
+/// Last runs whose starts are further apart, in seconds, belong to different jobs: launchers start ranks within minutes.
 const JOB: u64 = 600;
 
-/// When each process waited and read, a chart each; none of those that did not wait.
+/// One chart per process: its waiting and the bytes read. Processes without waiting have none.
 pub(super) fn processes(facts: &CommandFacts) -> Vec<Chart> {
     let Some(record) = &facts.record else {
         return Vec::new();
@@ -50,7 +50,7 @@ fn process(lane: &Lane, record: &Digest, most: u64) -> Chart {
     chart
 }
 
-/// When each rank waited, and when was fetched for it, a chart each, by rank; of many, those that waited longest.
+/// One chart per rank, by rank: its waiting and the bytes fetched for it. Of many ranks, those with most waiting.
 pub(super) fn ranks(facts: &CommandFacts) -> Vec<Chart> {
     let mut ranks: Vec<(u32, &RunAccount)> = job(facts).collect();
     ranks.sort_by_key(|(rank, told)| (Reverse(waited(told)), *rank));
@@ -83,7 +83,7 @@ pub(super) fn ranks(facts: &CommandFacts) -> Vec<Chart> {
     closed(charts.collect(), span, "below: requested ahead")
 }
 
-/// What is said above the ranks' lanes.
+/// The text above the ranks' lanes.
 pub(super) fn said_of_ranks(facts: &CommandFacts) -> String {
     let known = job(facts).count();
     let mut said = format!(
@@ -106,7 +106,7 @@ pub(super) fn said_of_ranks(facts: &CommandFacts) -> String {
     said
 }
 
-/// Which ranks waited longest and least, where several are known.
+/// The ranks with most and least waiting, if there are several.
 pub(super) fn extremes(facts: &CommandFacts) -> Option<String> {
     let waits = || job(facts).map(|(rank, told)| (waited(told), rank));
     let (most, least) = (waits().max()?, waits().min()?);
@@ -122,7 +122,7 @@ pub(super) fn extremes(facts: &CommandFacts) -> Option<String> {
     })
 }
 
-/// How many ranks of all are known.
+/// Number of known ranks and of all ranks.
 fn known_of_all(facts: &CommandFacts) -> String {
     let of = facts.run.as_ref().and_then(|run| run.rank);
     let of = of.map_or(0, |rank| rank.of);
@@ -133,12 +133,12 @@ fn known_of_all(facts: &CommandFacts) -> String {
     )
 }
 
-/// How long a rank's reads waited in its last run, in ns.
+/// Waiting of a rank's reads in its last run, in ns.
 fn waited(told: &RunAccount) -> u64 {
     told.went.waits.waited_ns.iter().sum()
 }
 
-/// The ranks whose last run is of the same job as the run that is shown.
+/// The ranks whose last run belongs to the same job as the shown run.
 fn job(facts: &CommandFacts) -> impl Iterator<Item = (u32, &RunAccount)> {
     let at = facts.run_at.unwrap_or(0);
     let ranks = facts.ranks.iter().map(|(rank, told)| (*rank, told));
@@ -154,7 +154,7 @@ fn lane(title: String) -> Chart {
     }
 }
 
-/// The first lane gets the legend for all, and the last the axis.
+/// Adds the common legend to the first lane and the axis to the last.
 fn closed(mut lanes: Vec<Chart>, span: u64, below: &str) -> Vec<Chart> {
     let class = lanes
         .iter()

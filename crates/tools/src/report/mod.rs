@@ -1,7 +1,7 @@
-//! `foreread report`: a page on a command, its record and its last run, or one part of that as a drawing or as data.
+//! `foreread report`: a page about a command, from its record and its last run, or one part of it as a drawing or as data.
 //!
-//! The page is one file that loads nothing and needs no script. It is made whole in memory and then takes its place, so that where there is
-//! no room for it an earlier one stays.
+//! The page is one file without scripts or external parts. It is complete in memory before it is written, so an earlier page survives a
+//! full disk.
 //!
 //! Data flow: [`chosen`] → [`CommandFacts`] → [`charts`] → the page; `foreread explain` ([`text`]) prints the same facts.
 
@@ -30,7 +30,7 @@ use crate::{args, chosen};
 use charts::Chart;
 use facts::CommandFacts;
 
-/// Makes the report asked for.
+/// Makes the report.
 pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
     let facts = CommandFacts::of(chosen).with_findings();
@@ -64,12 +64,12 @@ pub(crate) fn report(args: &args::Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether this is standard output.
+/// True if the path means standard output.
 fn is_standard(path: Option<&Path>) -> bool {
     path.is_none_or(|path| path == Path::new("-"))
 }
 
-/// Writes to a file, or without one to standard output.
+/// Writes to a file, or to standard output if there is none.
 fn put(path: Option<&Path>, content: &[u8]) -> Result<ExitCode> {
     match path.filter(|_| !is_standard(path)) {
         None => output().write_all(content)?,
@@ -81,7 +81,7 @@ fn put(path: Option<&Path>, content: &[u8]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A program's name as a part of a file's.
+/// A program's name made fit for a file name.
 fn file_name(program: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.+".contains(c) {
         true => c,
@@ -94,7 +94,7 @@ fn file_name(program: &str) -> String {
     }
 }
 
-/// What a part is drawn as.
+/// The format of a drawing.
 fn charts_of(facts: &CommandFacts, part: Section) -> Result<Vec<Chart>> {
     let charts = match part {
         Section::Ledger => charts::ledger(facts).into_iter().collect(),

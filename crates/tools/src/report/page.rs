@@ -1,4 +1,4 @@
-//! The page of a report.
+//! The HTML page of a report.
 
 use anyhow::Result;
 use askama::Template;
@@ -11,7 +11,7 @@ use super::digest::{File, Order};
 use super::facts::{CommandFacts, date};
 use super::lanes;
 
-/// What the page is made of.
+/// The variables of the page's template.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
@@ -26,7 +26,7 @@ struct Page<'a> {
     timeline: Vec<Chart>,
     distance: Option<Chart>,
     device: Option<Chart>,
-    /// What is said of a file, and its map.
+    /// The text about a file, and its map.
     maps: Vec<(String, Chart)>,
     more_files: usize,
     names: String,
@@ -37,13 +37,13 @@ struct Page<'a> {
     nothing_unseen: &'static str,
 }
 
-/// One of the four numbers, in words.
+/// One of the four numbers, as text.
 pub(super) struct Number {
     pub(super) name: &'static str,
     pub(super) value: String,
-    /// What is to be known of it, in a few words; nothing, if it is not known itself.
+    /// A short remark, or nothing if the number is not known.
     pub(super) note: &'static str,
-    /// What it is.
+    /// The number's name.
     said: &'static str,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn of(facts: &CommandFacts) -> Result<String> {
     Ok(page.render()? + "\n")
 }
 
-/// How a file was read and waited for.
+/// How a file was read, and its waiting.
 fn said_of_file(file: &File) -> String {
     let order = match file.order() {
         None => "",
@@ -122,7 +122,7 @@ fn said_of_file(file: &File) -> String {
     )
 }
 
-/// The four numbers, in words.
+/// The four numbers as text.
 pub(super) fn numbers(facts: &CommandFacts) -> [Number; 4] {
     let numbers = &facts.numbers;
     let number = |name, value: Option<String>, note, said| Number {
@@ -132,7 +132,7 @@ pub(super) fn numbers(facts: &CommandFacts) -> [Number; 4] {
         said,
     };
     let time = |ns: Option<u64>| ns.map(duration);
-    // Beyond these bounds the share says only that the waits seen were few.
+    // Beyond these bounds the share shows only that few waits were observed.
     let (masked, note, said) = match numbers.masked {
         Some(share) if share > 1.0 => (
             Some("all".to_owned()),
@@ -168,7 +168,7 @@ pub(super) fn numbers(facts: &CommandFacts) -> [Number; 4] {
     ]
 }
 
-/// What is said of names.
+/// The text about names.
 fn names(facts: &CommandFacts) -> String {
     let mut said = match &facts.record {
         None => "What was looked up is not known: there is no record.".to_owned(),

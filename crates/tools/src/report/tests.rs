@@ -1,4 +1,4 @@
-//! Pages and explanations of runs of each kind: nothing is left out, nothing loads, and all has its bounds.
+//! Pages and explanations of each kind of run: nothing is left out, nothing is loaded, everything is bounded.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{charts_of, csv, drawing, page};
 use crate::args::Section;
 use crate::chosen::Chosen;
 
-/// A size that mails and browsers take.
+/// A size that mail programs and browsers accept.
 const LIMIT: usize = 1 << 20;
 const SECTIONS: [&str; 11] = [
     "numbers",
@@ -45,12 +45,12 @@ fn meta() -> Meta {
     }
 }
 
-/// A record of so many files and processes, each read backward at this many places; a cold one.
+/// A cold record with this many files and processes, each read backward at this many offsets.
 fn record(files: u32, reads: u64) -> Reader {
     record_of(files, reads, |n| n * 7 % reads)
 }
 
-/// The same, with the read that has this many reads after it at such a place, in 8 KiB.
+/// The same; the read that has this many reads after it is at the given offset, in 8 KiB.
 fn record_of(files: u32, reads: u64, place: impl Fn(u64) -> u64) -> Reader {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.fr");
@@ -93,11 +93,11 @@ fn record_of(files: u32, reads: u64, place: impl Fn(u64) -> u64) -> Reader {
         ..Summary::default()
     };
     record.commit(summary).unwrap();
-    // What is open is there to its end.
+    // A mapped file stays mapped to the end of the run.
     Reader::open(&path).unwrap()
 }
 
-/// The account of a run that fetched and took half as long as this.
+/// The account of a run that prefetched and took half of this time.
 fn told(plain_ns: u64, samples: u64) -> RunAccount {
     let ledger = json!({
         "issued": 1000, "useful": 600, "late": 100, "wasted": 100, "evicted": 100, "infill": 50, "unknown": 50, "missed": 900,
@@ -167,7 +167,7 @@ fn the_largest_page_is_below_a_megabyte() {
     let record = facts.record.as_mut().unwrap();
     assert!(record.files.len() == FILES && record.processes.len() == LANES);
     for file in &mut record.files {
-        // Every other cell: nothing can be joined.
+        // Every other cell, so that no cells can be joined.
         file.map.waited = (0..COLUMNS * ROWS).map(|cell| cell as u32 % 2).collect();
         file.map.at_once = file.map.waited.iter().map(|count| 1 - count).collect();
         file.path = "/<".repeat(120);

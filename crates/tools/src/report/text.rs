@@ -1,6 +1,6 @@
-//! `foreread explain`: the facts of a report as text, one screen of it.
+//! `foreread explain`: the facts of a report as one screen of text.
 //!
-//! Lines are as long as the terminal is wide, at most, but for a path that is longer: the terminal breaks it, and it can be copied whole.
+//! Lines are no longer than the terminal is wide, except for a long path: the terminal wraps it, so it can be copied whole.
 //!
 //! Data flow: [`CommandFacts`] → lines.
 
@@ -17,10 +17,10 @@ use super::page::numbers;
 use crate::output::{columns, output};
 use crate::{args, chosen};
 
-/// Lines of a screen, one being the prompt's.
+/// Lines of a screen; one is the prompt's.
 const SCREEN: usize = 23;
 
-/// Explains the run asked for.
+/// Explains the chosen run.
 pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
     let chosen = chosen::run(args.record.as_deref(), args.last, &args.command)?;
     let facts = CommandFacts::of(chosen).with_findings();
@@ -36,13 +36,13 @@ pub(crate) fn explain(args: &args::Explain) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Rows of a terminal of this width that the lines take.
+/// Rows that the lines take on a terminal of this width.
 fn rows(lines: &[String], width: usize) -> usize {
     let rows = |line: &String| line.chars().count().div_ceil(width).max(1);
     lines.iter().map(rows).sum()
 }
 
-/// The text. First the line that was printed after the run.
+/// The text. It begins with the line printed after the run.
 pub(super) fn lines(facts: &CommandFacts, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut say = |text: &str, indent: usize| {
@@ -98,7 +98,7 @@ pub(super) fn lines(facts: &CommandFacts, width: usize) -> Vec<String> {
     }
     let mut left = rest.len();
     for block in rest {
-        // The worst finding is told, however long.
+        // The worst finding is always shown, whatever its length.
         let is_first = left == facts.findings.len() + facts.lacks.len();
         if !is_first && rows(&lines, width) + rows(&block, width) + 1 > SCREEN {
             break;

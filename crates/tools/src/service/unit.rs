@@ -1,7 +1,7 @@
-//! A service's unit as systemd reads it: its file, and the drop-ins that change it.
+//! A service's unit as systemd reads it: its file and the drop-ins that modify it.
 //!
-//! Data flow: folders in order of precedence → the first file of the name, and the first drop-in of each name → the
-//! commands of `ExecStart=`. See systemd.unit(5) and systemd.syntax(7).
+//! Data flow: folders in order of precedence → the first file with the unit's name, and the first drop-in of each name → the commands of
+//! `ExecStart=`. See systemd.unit(5) and systemd.syntax(7).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::{env, fs, io};
 
 use anyhow::{Context, Result, bail};
 
-/// Where units lie, those that count more first.
+/// Folders with units, in order of precedence.
 #[derive(Debug)]
 pub(super) struct Places(Vec<PathBuf>);
 
 impl Places {
-    /// The folders of the system's units, or of the user's, below `root`.
+    /// The folders of system units, or of user units, below `root`.
     pub(super) fn new(is_user: bool, root: Option<&Path>) -> Result<Self> {
         let below = |path: &Path| match root {
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
@@ -48,40 +48,40 @@ impl Places {
         ] {
             folders.push(Path::new(parent).join(kind));
         }
-        // Made from scripts of /etc/init.d and others, while the system starts.
+        // Generated at boot, for example from scripts in /etc/init.d.
         folders.push(Path::new("/run/systemd/generator").to_owned());
         folders.push(Path::new("/run/systemd/generator.late").to_owned());
         Ok(Self(folders.iter().map(|path| below(path)).collect()))
     }
 
-    /// The folder of whoever administers these units.
+    /// The administrator's folder.
     pub(super) fn own(&self) -> &Path {
         &self.0[0]
     }
 }
 
-/// What counts of a service's unit.
+/// The relevant settings of a service's unit.
 #[derive(Debug)]
 pub(super) struct Unit {
-    /// Its file.
+    /// Path of its file.
     pub(super) path: PathBuf,
     /// The values of `ExecStart=`, in order.
     pub(super) commands: Vec<String>,
-    /// Whether it runs as another user than its manager.
+    /// True if it runs as another user than its manager.
     pub(super) has_user: bool,
     /// `Type=`, empty where it is not set.
     pub(super) kind: String,
-    /// Whether it is said whose messages the manager accepts.
+    /// True if `NotifyAccess=` is set.
     pub(super) has_access: bool,
 }
 
 impl Unit {
-    /// Reads the unit with its drop-ins, but for that of the name `without`.
+    /// Reads the unit with its drop-ins, except the drop-in named `without`.
     ///
     /// # Errors
-    /// If there is none, it is masked, or a file cannot be read.
+    /// When the unit does not exist or is masked, or when a file cannot be read.
     pub(super) fn read(places: &Places, name: &str, without: &str) -> Result<Self> {
-        // Of `name@instance.service` the file may be `name@.service`.
+        // The file of `name@instance.service` may be `name@.service`.
         let template = name
             .split_once('@')
             .map(|(prefix, _)| format!("{prefix}@.service"));
@@ -116,7 +116,7 @@ impl Unit {
         Ok(unit)
     }
 
-    /// Takes over what a file says.
+    /// Adds the settings of a file.
     fn take(&mut self, path: &Path) -> Result<()> {
         let text = fs::read(path).with_context(|| path.display().to_string())?;
         for (name, value) in settings(&String::from_utf8_lossy(&text), "Service") {
@@ -133,7 +133,7 @@ impl Unit {
     }
 }
 
-/// The drop-ins for these names of a unit, by their own names, in which order they are read.
+/// The drop-ins for these names of a unit, sorted by file name as systemd reads them.
 fn drop_ins(places: &Places, names: &[String], without: &str) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     for name in names {
@@ -157,7 +157,7 @@ fn drop_ins(places: &Places, names: &[String], without: &str) -> Result<BTreeMap
     Ok(found)
 }
 
-/// The settings of one section, in order. A line that ends with a backslash goes on in the next one that is no comment.
+/// The settings of one section, in order. A line ending in a backslash continues in the next line that is no comment.
 fn settings(text: &str, section: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut is_in = false;

@@ -1,7 +1,7 @@
-//! `foreread show`: what a record says.
+//! `foreread show`: the content of a record.
 //!
-//! Data flow: the record's accesses are read once into a [`Digest`] a file, bounded by the
-//! number of files, and once more for the pictures of the files read most.
+//! Data flow: the record's accesses are read once into one [`Digest`] per file, and once more for the pictures of the files with most
+//! reads. Memory is bounded by the number of files.
 
 mod pattern;
 mod picture;
@@ -30,20 +30,20 @@ use pattern::Pattern;
 use picture::{COLUMNS, Picture};
 use signatures::Streams;
 
-/// Files in the table, unless all are asked for.
+/// Files in the table without `--all`.
 const FILES: usize = 20;
-/// Files that get a picture: few, as each takes ten lines.
+/// Number of files with a picture: few, because each takes ten lines.
 const PICTURES: usize = 3;
-/// Reads a picture needs to show anything.
+/// Least number of reads for a picture.
 const PICTURED_READS: u64 = 16;
-/// Where the words of the head begin.
+/// Column at which the text of the summary begins.
 const COLUMN: usize = 10;
-/// Columns left for a path.
+/// Columns for a path.
 const PATH_WIDTH: usize = 31;
-/// Accesses between two moves of the progress bar.
+/// Accesses between two updates of the progress bar.
 const TICK: u64 = 1 << 18;
 
-/// Shows the record asked for.
+/// Shows the chosen record.
 pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     let mut reader = chosen::record(args.record.as_deref(), args.last, &args.command)?;
     let progress = progress(&reader);
@@ -81,25 +81,25 @@ pub(crate) fn show(args: &args::Show) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the accesses of one file come to.
+/// Totals of the accesses to one file.
 #[derive(Clone, Debug, Default)]
 struct Digest {
-    /// How many files were met before it.
+    /// Position of the file in the order of first accesses.
     order: usize,
-    /// ns into the run.
+    /// Time of the first access, in ns from the start of the run.
     first: u64,
     last: u64,
     reads: u64,
     bytes: u64,
-    /// Where its last read byte lies, for files whose size is unknown.
+    /// End of its last read byte, for files of unknown size.
     end: u64,
-    /// Time spent in its reads, in ns.
+    /// Duration of its reads, in ns.
     took: u64,
     kinds: BTreeMap<&'static str, u64>,
     pattern: Pattern,
 }
 
-/// Reads all accesses; what damage ends them, if any.
+/// Reads all accesses. Returns the damage that ends them, if any.
 fn digest(
     reader: &mut Reader,
     streams: &mut Streams,
@@ -147,7 +147,7 @@ impl Digest {
         self.kinds.get(kind.name()).copied().unwrap_or(0)
     }
 
-    /// Whether the file was neither read nor opened or mapped as one that can be read.
+    /// True if the file was neither read nor opened or mapped for reading.
     fn is_only_named(&self, meta: Option<&FileMeta>) -> bool {
         let is_directory = meta.is_some_and(|meta| meta.directory);
         let looks = self.calls(Kind::Stat) + self.calls(Kind::List);
@@ -155,7 +155,7 @@ impl Digest {
     }
 }
 
-/// How often names were used, and how: as many as the run's line has said.
+/// Uses of names by kind, counted as in the line after a run.
 fn names<'a>(files: impl Iterator<Item = &'a Digest> + Clone) -> Option<String> {
     let calls = |kind| files.clone().map(|digest| digest.calls(kind)).sum::<u64>();
     let [opened, looked_up, listed] = [Kind::Open, Kind::Stat, Kind::List].map(calls);
@@ -164,7 +164,7 @@ fn names<'a>(files: impl Iterator<Item = &'a Digest> + Clone) -> Option<String> 
         .then(|| format!("{used} used: {opened} opened, {looked_up} looked up, {listed} listed"))
 }
 
-/// Pictures of the files read most.
+/// Pictures of the files with most reads.
 fn pictures(
     reader: &mut Reader,
     files: &[(FileId, Digest)],
@@ -192,7 +192,7 @@ fn pictures(
     pictures
 }
 
-/// A bar that shows only on a terminal, and only for a record that takes a while.
+/// A progress bar, shown on a terminal only and for long records only.
 fn progress(reader: &Reader) -> ProgressBar {
     let accesses = reader.summary().map_or(0, |summary| summary.accesses);
     if accesses < 4 * TICK {
@@ -287,7 +287,7 @@ fn print_head(
     Ok(())
 }
 
-/// A row of the head. A path that is longer than a line is not broken.
+/// A row of the summary. A path longer than a line is not wrapped.
 fn print_row(out: &mut impl Write, mut label: &str, said: &str) -> Result<()> {
     for line in wrapped(said, columns() - COLUMN) {
         writeln!(out, "{label:<COLUMN$}{line}")?;
@@ -383,7 +383,7 @@ fn print_picture(out: &mut impl Write, path: &str, picture: &Picture) -> Result<
     Ok(())
 }
 
-/// A record as scripts read it. Times in ns from the run's start, sizes in bytes.
+/// A record as JSON. Times in ns from the start of the run, sizes in bytes.
 #[derive(Serialize)]
 struct Shown<'a> {
     path: String,

@@ -1,33 +1,32 @@
-//! The pattern in which a file was read, at a glance.
+//! The pattern of a file's reads, in a few words.
 //!
-//! Each read is compared with the one before it by the same thread in the same file: it goes
-//! on where that ended, or jumps by some stride, or anywhere. A stride counts when it
-//! is common; strides are counted in bounded space (Misra and Gries' frequent items).
+//! Each read is compared with the previous read of the same file by the same thread. It continues there, or jumps by a stride, or is
+//! anywhere. Strides are counted in bounded memory (Misra and Gries' frequent items).
 //!
-//! Data flow: [`Pattern::add`] each pair of reads, then [`Pattern::describe`]; pure.
+//! Data flow: [`Pattern::add`] for each pair of reads, then [`Pattern::describe`]; pure.
 
 use foreread_words::units::bytes;
 
-/// Strides counted at once.
+/// Strides counted at the same time.
 const COUNTERS: usize = 8;
-/// Share of the reads a pattern needs to be named.
+/// Share of the reads that a pattern must have to be named.
 const NAMED: f64 = 0.2;
 
-/// Counts of how reads followed each other.
+/// Counts of the steps from one read to the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pattern {
-    /// Reads that had one before them.
+    /// Reads with a previous read.
     pairs: u64,
-    /// Reads that went on where the one before ended.
+    /// Reads that began where the previous read ended.
     sequential: u64,
-    /// Reads that began before the one before them.
+    /// Reads that began before the previous read.
     backward: u64,
-    /// Frequent strides, from start to start in bytes, and at least how often they came.
+    /// Frequent strides, from start to start in bytes, each with a lower bound of its count.
     strides: Vec<(i64, u64)>,
 }
 
 impl Pattern {
-    /// A read at `offset` followed one of `before` (offset and length), in bytes.
+    /// Adds a read at `offset` that followed a read with `before` (offset and length), in bytes.
     pub(crate) fn add(&mut self, before: (u64, u64), offset: u64) {
         self.pairs += 1;
         if before.0.saturating_add(before.1) == offset {
@@ -54,17 +53,17 @@ impl Pattern {
         }
     }
 
-    /// The share of reads that went on where the one before ended.
+    /// Share of the reads that began where the previous read ended.
     pub(crate) fn sequential_share(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.sequential as f64 / self.pairs as f64)
     }
 
-    /// The share of reads that began before the one before them.
+    /// Share of the reads that began before the previous read.
     pub(crate) fn backward_share(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.backward as f64 / self.pairs as f64)
     }
 
-    /// The commonest stride, in bytes, and the share of reads it takes.
+    /// The most frequent stride in bytes, and its share of the reads.
     pub(crate) fn stride(&self) -> Option<(i64, f64)> {
         let (stride, count) = self.strides.iter().max_by_key(|(_, count)| *count)?;
         Some((*stride, *count as f64 / self.pairs as f64))

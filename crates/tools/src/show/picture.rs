@@ -1,21 +1,21 @@
-//! A picture of how a file was read: position in the file downwards, time to the right.
+//! A picture of a file's reads: offset downwards, time to the right.
 //!
-//! Data flow: [`Picture::dot`] each read, then [`Picture::lines`]; pure.
+//! Data flow: [`Picture::dot`] for each read, then [`Picture::lines`]; pure.
 
-/// Columns of time.
+/// Number of columns, for time.
 pub(crate) const COLUMNS: usize = 60;
-/// Rows of position.
+/// Number of rows, for offsets.
 const ROWS: usize = 8;
-/// Marks for few to many reads in one cell.
+/// Marks for one to many reads in a cell.
 const MARKS: [char; 5] = [' ', '.', ':', '*', '#'];
 
-/// Reads counted by when and where.
+/// Reads counted by time and offset.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
     counts: [[u64; COLUMNS]; ROWS],
-    /// Time the picture spans, in ns.
+    /// Time that the picture spans, in ns.
     span: u64,
-    /// Bytes it spans.
+    /// Bytes that it spans.
     size: u64,
 }
 
@@ -29,14 +29,14 @@ impl Picture {
         }
     }
 
-    /// A read at `offset` bytes, `time` ns into the run.
+    /// Adds a read at `offset` bytes, `time` ns from the start of the run.
     pub(crate) fn dot(&mut self, time: u64, offset: u64) {
         let row = place(offset, self.size, ROWS);
         let column = place(time, self.span, COLUMNS);
         self.counts[row][column] += 1;
     }
 
-    /// The picture, a line a row, without blanks at the ends.
+    /// The picture, one line per row, without trailing blanks.
     pub(crate) fn lines(&self) -> Vec<String> {
         let most = self.counts.iter().flatten().copied().max().unwrap_or(0);
         self.counts
@@ -49,13 +49,13 @@ impl Picture {
     }
 }
 
-/// Which of `cells` a value below `whole` falls into; one beyond falls into the last.
+/// The cell of a value below `whole`; larger values belong to the last cell.
 fn place(value: u64, whole: u64, cells: usize) -> usize {
     let cell = u128::from(value) * cells as u128 / u128::from(whole);
     (cell as usize).min(cells - 1)
 }
 
-/// A mark whose weight grows with the count's order of magnitude, as counts differ by far.
+/// A mark by the order of magnitude of a count.
 fn mark(count: u64, most: u64) -> char {
     if count == 0 {
         return MARKS[0];

@@ -1,6 +1,6 @@
-//! The ranks of a parallel program together: what each reads and writes through MPI, as a function of its rank.
+//! The ranks of a parallel program together: their reads and writes through MPI as a function of the rank.
 //!
-//! Data flow: the record shown → those of the same command's other ranks, in the store or beside it → [`analyze::ranks`].
+//! Data flow: the shown record → records of the same command's other ranks, in the store or beside it → [`analyze::ranks`].
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -15,18 +15,18 @@ use foreread_words::counted;
 use super::Digest;
 use crate::analyze::{self, Analysis, Row};
 
-/// Ranks whose records are read, at most, the first ones: a pattern of the rank shows in fewer.
+/// Number of ranks whose records are read: the first ones show the pattern.
 const RANKS: u32 = 1024;
 
 /// The ranks of a run.
 pub(super) struct Together {
     analysis: Analysis,
-    /// Whose records there are, and how many ranks ran.
+    /// Ranks with a record, and the number of ranks in the run.
     recorded: u32,
     of: u32,
 }
 
-/// The ranks of the record's run; `None` where the program is not parallel, or asked nothing of MPI.
+/// The ranks of the record's run; `None` if the program is not parallel or made no requests to MPI.
 pub(super) fn together(reader: &Reader, files: &[(FileId, Digest)]) -> Result<Option<Together>> {
     let Some(Rank { of, .. }) = reader.meta().identity.rank else {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(super) fn together(reader: &Reader, files: &[(FileId, Digest)]) -> Result<Op
     }))
 }
 
-/// The records of a command's ranks that can be read, in the order of the ranks.
+/// The readable records of a command's ranks, by rank.
 fn records(identity: &Identity, of: u32) -> Result<Vec<PathBuf>> {
     let store = Store::open()?;
     let ranks = (0..of.min(RANKS)).map(|rank| Identity {

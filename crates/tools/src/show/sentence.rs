@@ -1,15 +1,15 @@
 //! A trace signature as a sentence: "reads 4 KiB every 16 KiB, 1024 times, from byte 0".
 //!
-//! A loop around one access is a size, a stride and a count. A loop around others is its count, and what they are.
-//! Pure; as long as the signature has terms.
+//! A loop around one access is given by size, stride and count. A loop around loops is given by its count and its parts. Pure; the length
+//! is proportional to the signature's terms.
 
 use foreread_sources::signature::{Affine, Loop, Operation, Read, Signature, Term};
 use foreread_words::counted;
 
-/// Units that are printed where they divide a number.
+/// Units; the largest that divides a number is printed.
 const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
-/// The sentence.
+/// A trace signature as a sentence.
 pub(super) fn sentence(signature: &Signature) -> String {
     let verb = match signature.operation {
         Operation::Read => "reads",
@@ -36,7 +36,7 @@ fn told(term: &Term) -> String {
     }
 }
 
-/// Bytes of an access.
+/// Number of bytes of an access.
 fn amount(len: &Affine) -> String {
     let changes = len.steps.iter().find(|step| **step != 0);
     match changes {
@@ -46,7 +46,7 @@ fn amount(len: &Affine) -> String {
     }
 }
 
-/// From one access of a loop to the next.
+/// Stride from one access of a loop to the next.
 fn pace(stride: i64, len: &Affine) -> String {
     match stride {
         0 => " at the same place".to_owned(),
@@ -56,7 +56,7 @@ fn pace(stride: i64, len: &Affine) -> String {
     }
 }
 
-/// From one round of a loop to the next, by its first access.
+/// Stride from one round of a loop to the next, between their first accesses.
 fn further(nest: &Loop) -> String {
     let (mut body, mut depth) = (&nest.body, 0);
     while let Some(Term::Loop(inner)) = body.first() {
@@ -89,7 +89,7 @@ fn from(read: &Read) -> String {
     format!(" from byte {}", read.offset.base)
 }
 
-/// Bytes, in the largest unit that divides them.
+/// Bytes in the largest unit that divides them.
 fn size(bytes: i64) -> String {
     let bytes = bytes.unsigned_abs();
     let unit = UNITS
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// What a trace signature says.
+    /// The sentence of a trace signature given as text.
     fn of(signature: &str) -> String {
         let parsed = parse(signature, &[]).expect("a signature");
         let told: Vec<String> = parsed.iter().map(sentence).collect();

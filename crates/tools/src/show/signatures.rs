@@ -1,8 +1,8 @@
-//! The signatures of a record: the patterns in which each thread read each file (docs/signatures.md). Of a file that a
-//! program reads or writes through MPI-IO they are of what it asked MPI for, not of what MPI did for that.
+//! The signatures of a record: the patterns in which each thread read each file (docs/signatures.md). For a file that a program accesses
+//! through MPI-IO they describe the program's requests to MPI, not MPI's own reads.
 //!
-//! Data flow: [`Streams::add`] each access, then [`Streams::found`], largest first. Memory is bounded: so many streams,
-//! and so many terms of each.
+//! Data flow: [`Streams::add`] for each access, then [`Streams::found`], largest first. Memory is bounded by the number of streams and of
+//! terms per stream.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -21,29 +21,29 @@ use super::path_of;
 use super::sentence::sentence;
 use crate::output::width;
 
-/// Threads that read a file, followed at once; with what each may hold, at most 120 MiB.
+/// Number of streams followed at the same time; with the terms of each, at most 120 MiB.
 const STREAMS: usize = 8192;
-/// What is kept of one: 14 KiB of terms.
+/// Limits of one stream: 14 KiB of terms.
 const LIMITS: Limits = Limits {
     group: 16,
     window: 64,
     keep: 64,
 };
-/// Streams shown unless all are asked for: four or five lines each.
+/// Streams shown without `--all`: four or five lines each.
 const SHOWN: usize = 8;
-/// Trace signatures shown of one stream.
+/// Trace signatures shown per stream.
 const SIGNATURES: usize = 3;
-/// Columns before a signature, and before what it says.
+/// Columns before a signature, and before its explanation.
 const INDENT: usize = 4;
 const SAID: usize = 6;
-/// What the braces hold, in the order of their parts.
+/// Legend: the parts of a signature in braces, in order.
 const LEGEND: &str = "\
 Of each file, by docs/signatures.md:
     {operation, <where>, <how often>, <size of accesses>, <when>}
     {operation, first byte, dimension, ([stride, bytes, count], ...), count}
       and what that says";
 
-/// What one thread reads of one file.
+/// The reads of one file by one thread.
 struct Stream {
     builder: Builder,
     times: Times,
@@ -52,7 +52,7 @@ struct Stream {
     bytes: u64,
 }
 
-/// By which calls a stream is read or written.
+/// The calls by which a stream is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Layer {
     File,
@@ -60,11 +60,11 @@ enum Layer {
     MpiWrite,
 }
 
-/// All of them.
+/// All streams of a record.
 #[derive(Default)]
 pub(super) struct Streams {
     streams: HashMap<(FileId, ThreadId, Layer), Stream>,
-    /// Reads of streams beyond [`STREAMS`].
+    /// Reads of streams beyond the limit [`STREAMS`].
     beyond: u64,
 }
 
@@ -78,24 +78,24 @@ pub(super) struct StreamPatterns {
     bytes: u64,
     /// The pattern signature.
     pattern: String,
-    /// The trace signatures of loops, in the order they were read in.
+    /// The trace signatures of loops, in the order of the reads.
     signatures: Vec<String>,
-    /// Each of these as a sentence.
+    /// Each trace signature as a sentence.
     sentences: Vec<String>,
-    /// Reads that belong to no loop.
+    /// Number of reads outside loops.
     single: u64,
-    /// Whether the signatures and the single reads are all there was.
+    /// True if the signatures and the single reads are complete.
     whole: bool,
-    /// Signatures that are loops.
+    /// Number of signatures that are loops.
     #[serde(skip)]
     loops: usize,
-    /// Which signatures stand for the most bytes, these first.
+    /// Indices of signatures, sorted by their bytes.
     #[serde(skip)]
     largest: Vec<usize>,
 }
 
 impl Streams {
-    /// An access. Touched pages have no order among themselves, and so no pattern.
+    /// Adds an access. Touched pages have no order among themselves, so they form no pattern.
     pub(super) fn add(&mut self, access: &Access) {
         let layer = match access.kind {
             Kind::MpiRead => Layer::MpiRead,
@@ -125,7 +125,7 @@ impl Streams {
         stream.bytes = stream.bytes.saturating_add(access.extent.len);
     }
 
-    /// The patterns, of the streams that read most first, and those of libraries last; and how many reads were of none of these streams.
+    /// The patterns, the streams with most bytes first and libraries last, and the number of reads outside all streams.
     pub(super) fn found(self, reader: &Reader) -> (Vec<StreamPatterns>, u64) {
         let asked: HashSet<FileId> = (self.streams.keys())
             .filter(|(_, _, layer)| *layer != Layer::File)
@@ -134,7 +134,7 @@ impl Streams {
         let mut streams: Vec<_> = self.streams.into_iter().collect();
         streams.retain(|((file, _, layer), _)| *layer != Layer::File || !asked.contains(file));
         streams.sort_by(|(a, one), (b, other)| other.bytes.cmp(&one.bytes).then(a.cmp(b)));
-        // What the dynamic linker reads of libraries says nothing of the program.
+        // The dynamic linker's reads of libraries are not the program's own.
         streams.sort_by_cached_key(|((file, ..), _)| is_library(&path_of(reader, *file)));
         let found = streams.into_iter().map(|((file, thread, _), stream)| {
             let thread = reader.threads().get(&thread);
@@ -197,7 +197,7 @@ impl StreamPatterns {
         }
     }
 
-    /// The lines of the table, of at most 80 columns, but for a path that is not to be cut.
+    /// The lines of the table, at most 80 columns wide except for paths.
     fn lines(&self, all: bool, is_cut: bool) -> Vec<String> {
         let who = self
             .thread
@@ -239,13 +239,13 @@ impl StreamPatterns {
     }
 }
 
-/// Whether a file is a shared library, or the list of them: `libc.so.6`, `_json.so`, `ld.so.cache`.
+/// True for shared libraries and the linker's cache: `libc.so.6`, `_json.so`, `ld.so.cache`.
 fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// Prints the patterns of the streams that read most.
+/// Prints the patterns of the streams with most bytes.
 pub(super) fn print(
     out: &mut impl Write,
     (found, beyond): &(Vec<StreamPatterns>, u64),
@@ -261,7 +261,7 @@ pub(super) fn print(
         "BYTES", "READS", "THREAD"
     )?;
     writeln!(out, "{LEGEND}")?;
-    // Files read at once or in no pattern say nothing here: they come last, where all are asked for.
+    // Streams with a single read or without a pattern come last, and are shown with `--all` only.
     let (patterned, others): (Vec<&StreamPatterns>, Vec<&StreamPatterns>) =
         found.iter().partition(|one| one.loops > 0);
     let shown = if all { patterned.len() } else { SHOWN };

@@ -1,7 +1,7 @@
-//! A cache of whole files under a limit of memory, those least recently used dropped first.
+//! A cache of whole files with a limit of memory, which drops the least recently used file.
 //!
-//! Invariant: a file takes whole pages and at least one, its inode's, so that the number of files is bounded with the
-//! memory; it has a limit of its own besides.
+//! Invariant: a file takes whole pages and at least one, for its inode, so the memory limits the number of files as well. There is also a
+//! separate limit of files.
 
 use foreread_sources::files::Symbol;
 use lru::LruCache;
@@ -15,7 +15,7 @@ struct Entry {
     ahead: bool,
 }
 
-/// Files and bytes.
+/// Number of files, and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Sum {
     pub(super) files: u64,
@@ -29,21 +29,21 @@ impl Sum {
     }
 }
 
-/// The cache.
+/// A simulated cache.
 #[derive(Debug)]
 pub(super) struct Cache {
     files: LruCache<Symbol, Entry>,
     bytes: u64,
     limit: u64,
     most: usize,
-    /// What was fetched ahead and dropped unread.
+    /// Prefetched and dropped unread.
     pub(super) wasted: Sum,
-    /// What was fetched ahead.
+    /// Prefetched.
     pub(super) issued: Sum,
 }
 
 impl Cache {
-    /// For so many bytes, and so many files.
+    /// A cache of this many bytes and files.
     pub(super) fn new(limit: u64, most: usize) -> Self {
         Self {
             files: LruCache::unbounded(),
@@ -55,7 +55,7 @@ impl Cache {
         }
     }
 
-    /// A file is read: whether it is there, and whether that is because it was fetched ahead and not read since.
+    /// Reads a file. Returns whether it was in the cache, and whether this is its first read after being prefetched.
     pub(super) fn read(&mut self, symbol: Symbol, size: u64) -> (bool, bool) {
         if let Some(entry) = self.files.get_mut(&symbol) {
             let ahead = std::mem::take(&mut entry.ahead);
@@ -65,7 +65,7 @@ impl Cache {
         (false, false)
     }
 
-    /// Fetches a file ahead, unless it is there; whether it is fetched.
+    /// Prefetches a file; false if the cache has the file already, or if the file is larger than the cache.
     pub(super) fn fetch(&mut self, symbol: Symbol, size: u64) -> bool {
         let is_new = !self.files.contains(&symbol) && taken(size) <= self.limit;
         if is_new {
@@ -88,7 +88,7 @@ impl Cache {
         }
     }
 
-    /// What was fetched ahead and is unread: it is wasted if nothing more is read.
+    /// Prefetched and still unread: wasted if nothing more is read.
     pub(super) fn unread(&self) -> Sum {
         let mut sum = Sum::default();
         for (_, entry) in &self.files {
@@ -100,7 +100,7 @@ impl Cache {
     }
 }
 
-/// Memory that a file of this size takes.
+/// Memory of a file with this size.
 fn taken(size: u64) -> u64 {
     size.div_ceil(PAGE).max(1) * PAGE
 }

@@ -1,45 +1,45 @@
-//! A device that reads one file at a time, in virtual time: whether what a program comes to has arrived.
+//! A device that reads one file at a time, in virtual time. It decides whether a file has arrived when a program uses it.
 //!
-//! The clock is the trace's, plus all that was waited: while a program waits, none goes on. What is fetched ahead is read in
-//! the order in which it was asked for; what a program waits for goes before it.
+//! The clock is the trace's time plus all waiting so far: while a program waits, no other program continues. Prefetched files are read in
+//! the order of their requests. A file that a program waits for goes first.
 //!
-//! Invariant: the queue has a limit; beyond it the oldest requests are let go of.
+//! Invariant: the queue is bounded; the oldest requests beyond the limit are dropped.
 
 use std::collections::VecDeque;
 
 use foreread_sources::files::Symbol;
 
-/// What reads of files came to.
+/// Outcome of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Reads {
-    /// In memory.
+    /// Found in memory.
     pub(super) hits: u64,
-    /// Being read ahead, and not there yet.
+    /// Being prefetched, not yet arrived.
     pub(super) partial: u64,
     /// Read for the program.
     pub(super) misses: u64,
-    /// What programs waited, in ns.
+    /// Waiting of programs, in ns.
     pub(super) waited_ns: u64,
 }
 
 /// The device.
 #[derive(Debug)]
 pub(super) struct Device {
-    /// What a file takes, in ns.
+    /// Time per file, in ns.
     read_ns: u64,
-    /// The most files that wait.
+    /// Limit of the queue, in files.
     most: usize,
-    /// Files that were asked for ahead, and when.
+    /// Files requested ahead, with their times.
     queue: VecDeque<(Symbol, u64)>,
-    /// The file that is being read ahead.
+    /// The file being prefetched.
     current: Option<Symbol>,
-    /// When the device has nothing to do, but for the queue.
+    /// Time at which the device becomes idle, apart from the queue.
     free_at: u64,
     pub(super) reads: Reads,
 }
 
 impl Device {
-    /// One that takes so many ns for a file, and as many requests as this.
+    /// A device that takes this many ns per file, with this limit of the queue.
     pub(super) fn new(read_ns: u64, most: usize) -> Self {
         Self {
             read_ns,
@@ -51,7 +51,7 @@ impl Device {
         }
     }
 
-    /// A file is to be read ahead at this time of the trace.
+    /// Requests a file ahead, at this time of the trace.
     pub(super) fn fetch(&mut self, symbol: Symbol, time: u64) {
         if self.queue.len() == self.most {
             self.queue.pop_front();
@@ -59,7 +59,7 @@ impl Device {
         self.queue.push_back((symbol, self.now(time)));
     }
 
-    /// A program comes to a file at this time of the trace, which the cache has or is waiting for, or not.
+    /// A program uses a file at this time of the trace. `cached`: the cache has the file or is waiting for it.
     pub(super) fn read(&mut self, symbol: Symbol, is_cached: bool, time: u64) {
         let now = self.now(time);
         self.advance(now);
@@ -83,7 +83,7 @@ impl Device {
         time + self.reads.waited_ns
     }
 
-    /// Reads ahead what there is time for until `now`.
+    /// Prefetches until `now`.
     fn advance(&mut self, now: u64) {
         while let Some((symbol, asked)) = self.queue.front().copied() {
             let begins = self.free_at.max(asked);

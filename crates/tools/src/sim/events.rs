@@ -1,10 +1,9 @@
-//! The events of a trace: which process came to which file, when.
+//! The events of a trace: which process used which file, when.
 //!
-//! An event is the opening of a file, the start of a program, or a read or mapping of a file that the process has not
-//! come to among its last files: what is not in a trace as an open, such as the libraries of a program that was observed
-//! from its main on, is an event all the same.
+//! An event is the opening of a file, the start of a program, or a read or mapping of a file that the process has not used lately. The last
+//! kind covers files without an open in the trace, such as the libraries of a program that was observed from its main function on.
 //!
-//! Invariant: a trace is read once, front to back; what is kept is a bounded number of names and processes.
+//! Invariant: a trace is read once, front to back, and the number of remembered names and processes is bounded.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -16,11 +15,11 @@ use foreread_sources::files::{Context, Identity, Symbol, SymbolKind, Symbols};
 use foreread_traces::{Format, Names, Operation, Trace, Who, WhoId};
 use foreread_words::plain;
 
-/// Files that a process is remembered to have come to.
+/// Files remembered per process.
 const REMEMBERED: usize = 64;
 /// Processes whose files are remembered.
 const PROCESSES: usize = 1 << 16;
-/// The end of names of foreread's records.
+/// Suffix of foreread's records.
 const RECORD: &str = "fr";
 
 /// One event.
@@ -29,29 +28,29 @@ pub(super) struct Event {
     pub(super) context: Context,
     pub(super) symbol: Symbol,
     pub(super) kind: SymbolKind,
-    /// Bytes of the file, as far as the trace says.
+    /// Size of the file in bytes, as far as the trace shows it.
     pub(super) size: Option<u64>,
-    /// When it was, in ns since the trace's beginning; `None` in a trace without times.
+    /// Time in ns since the beginning of the trace; `None` in a trace without times.
     pub(super) time: Option<u64>,
 }
 
-/// What was read of a trace.
+/// A trace after reading.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct TraceRead {
     pub(super) path: String,
     pub(super) events: u64,
-    /// What was wrong with it, in sentences.
+    /// Problems of the trace, in sentences.
     pub(super) problems: Vec<String>,
 }
 
-/// The files that each process has come to lately.
+/// The files that each process used lately.
 #[derive(Default)]
 struct Visits {
     processes: HashMap<Context, VecDeque<FileId>>,
 }
 
 impl Visits {
-    /// Whether this is news: `announced` says that it is an open.
+    /// True if this use is an event. An open (`announced`) always is.
     fn new_to(&mut self, context: Context, file: FileId, announced: bool) -> bool {
         if self.processes.len() >= PROCESSES && !self.processes.contains_key(&context) {
             self.processes.clear();
@@ -68,7 +67,7 @@ impl Visits {
     }
 }
 
-/// Reads a trace of another tool, or a record, and hands over its events.
+/// Reads a trace or a record, and passes on its events.
 pub(super) fn read(
     path: &Path,
     symbols: &mut Symbols,
@@ -84,7 +83,7 @@ pub(super) fn read(
 
 fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> Result<TraceRead> {
     let mut trace = Trace::open(path, None)?;
-    // fio logs have no processes, and nothing but the one file is in most of them.
+    // fio logs have no processes, and most name only one file.
     if trace.format() == Format::Fio {
         bail!(
             "{}: a fio iolog does not say which file follows which",
@@ -119,7 +118,7 @@ fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> 
         }
         let symbol = *numbers[place][kind as usize]
             .get_or_insert_with(|| symbols.meet(kind, Path::new(names.file(access.file)), None));
-        // A trace without times has the same for all.
+        // In a trace without times all accesses have the same time.
         let time = (access.start > 0).then_some(access.start);
         first = first.or(time);
         told.events += 1;
@@ -138,7 +137,7 @@ fn of_trace(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) -> 
     told.checked()
 }
 
-/// Whose access it is: the process's, whichever of its threads made it.
+/// The process of an access, for all its threads.
 fn context(names: &Names, who: WhoId) -> Context {
     match names.who(who) {
         Some(Who::Process { pid, .. }) => Context(*pid),
@@ -165,7 +164,7 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
         let Some(file) = files.get(&access.file) else {
             continue;
         };
-        // To look at a name, or at what a directory holds, is not to open a file.
+        // Looking up a name or listing a folder opens no file.
         let looks = access.kind.names() && access.kind != Call::Open;
         if looks || file.directory {
             continue;
@@ -182,7 +181,7 @@ fn of_record(path: &Path, symbols: &mut Symbols, take: &mut dyn FnMut(Event)) ->
                 time: Some(access.start),
             });
         };
-        // The record says what a process was at its end: one start for each.
+        // The record has the last program of each process: one start per process.
         if let Some(exe) = thread.map(|thread| &thread.exe)
             && started.get(&context) != Some(exe)
         {

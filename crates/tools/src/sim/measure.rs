@@ -1,19 +1,19 @@
-//! One model on a trace: what it predicts, and what a cache makes of that.
+//! One model on a trace: its predictions, and their effect on a cache.
 //!
-//! Definitions, which docs/models.md has in words:
+//! Definitions; docs/models.md has them in words:
 //!
-//! - accuracy: of all events, the share whose file was the model's most likely next file in the context of the event.
-//!   An event without a prediction before it counts as wrong.
-//! - predicted: of all events, the share before which a file was predicted at the threshold.
-//! - ahead: the length of the sequence that is predicted at the threshold after an event; 0 where nothing is.
-//! - lead: between the event after which a file was predicted first, and has been ever since, and the event that comes to
-//!   it: in events of the whole machine, and in time.
-//! - coverage: of the files that a cache without prefetching has to wait for, the share that the one with it does not.
-//! - waste: of what is fetched ahead, what leaves the cache unread or is unread at the end.
-//! - hits, partial hits, misses, waits: of a device that takes time ([`Device`]).
+//! - accuracy: share of all events whose file was the model's most likely next file in the context of the event. An event without a
+//! prediction before it counts as wrong.
+//! - predicted: share of all events before which a file was predicted at the threshold.
+//! - ahead: length of the sequence predicted at the threshold after an event; 0 if there is none.
+//! - lead: from the event after which a file was first predicted (and predicted ever since) to the event of its use, in events of the whole
+//! machine and in time.
+//! - coverage: of the files that a cache without prefetching waits for, the share that the cache with prefetching has.
+//! - waste: share of the prefetched bytes that leave the cache unread or are unread at the end.
+//! - hits, partial hits, misses, waits: of a device whose reads take time ([`Device`]).
 //!
-//! A [`Measured`] has an [`Arm`] for each threshold, and that a [`Cached`] for each size of memory: the model sees each
-//! event once, however many there are.
+//! A [`Measured`] has one [`Arm`] per threshold, which has one [`Cached`] per size of memory. The model sees each event once, whatever
+//! their number.
 
 use foreread_sources::files::{Context, Model, Prediction, Symbol, SymbolKind};
 use rustc_hash::FxHashMap;
@@ -24,30 +24,30 @@ use super::events::Event;
 use super::models::Limits;
 use super::quantiles::Quantiles;
 
-/// Bytes that a file is taken to have where the trace does not say: half of all files of a Debian system are smaller.
+/// Assumed size of a file if the trace does not show it, in bytes: half of all files of a Debian system are smaller.
 pub(super) const ASSUMED_SIZE: u64 = 4096;
-/// A prediction that has not come true yet.
+/// A prediction whose file was not used yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// The event after which the file was predicted first, and its time.
+    /// The event after which the file was first predicted, and its time.
     event: u64,
     time: Option<u64>,
     /// The last event after which it was predicted.
     last: u64,
 }
 
-/// What one model has done.
+/// The results of one model.
 pub(super) struct Measured {
     pub(super) name: String,
     model: Box<dyn Model>,
     pub(super) events: u64,
     pub(super) right: u64,
-    /// One for each threshold.
+    /// Results by threshold.
     pub(super) arms: Vec<Arm>,
     list: Vec<Prediction>,
 }
 
-/// What it predicted at a threshold.
+/// Predictions at one threshold.
 pub(super) struct Arm {
     pub(super) threshold: f64,
     pub(super) predicted: u64,
@@ -55,22 +55,22 @@ pub(super) struct Arm {
     pub(super) ahead: Quantiles,
     pub(super) lead_events: Quantiles,
     pub(super) lead_ns: Quantiles,
-    /// Predictions that were withdrawn without having come true.
+    /// Predictions withdrawn before their file was used.
     pub(super) withdrawn: u64,
-    /// One for each size of memory.
+    /// Results by size of memory.
     pub(super) caches: Vec<Cached>,
     pending: FxHashMap<Context, FxHashMap<Symbol, Pending>>,
     contexts: usize,
 }
 
-/// What a cache of one size made of that.
+/// The effect of the predictions on a cache of one size.
 pub(super) struct Cached {
     pub(super) cache: Cache,
     pub(super) hits: u64,
-    /// Files that a cache without prefetching had to wait for, and of those the ones that were there.
+    /// Files that a cache without prefetching waited for, and those of them that were in this cache.
     pub(super) needed: u64,
     pub(super) covered: u64,
-    /// Where the files come from, if reads take time.
+    /// The simulated device, if reads take time.
     pub(super) device: Option<Device>,
 }
 
@@ -118,7 +118,7 @@ impl Measured {
         self.model.bytes()
     }
 
-    /// The trace has ended.
+    /// Ends the trace.
     pub(super) fn end_all(&mut self) {
         self.model.end_all();
         self.arms.iter_mut().for_each(|arm| arm.pending.clear());
@@ -131,12 +131,13 @@ impl Measured {
         }
     }
 
-    /// An event to learn from only.
+    /// Learns from an event without measuring.
     pub(super) fn train(&mut self, event: &Event) {
         self.see(event, true);
     }
 
-    /// An event to be measured by. `plain` says of each size of memory whether a cache without prefetching has the file.
+    /// Measures by an event, then learns from it. `plain` has one entry per size of memory: true if a cache without prefetching has the
+    /// file.
     pub(super) fn test(&mut self, event: &Event, plain: &[bool], sizes: &Sizes, learn: bool) {
         let list = &mut self.list;
         self.events += 1;
@@ -168,7 +169,7 @@ impl Measured {
 }
 
 impl Arm {
-    /// Holds what was predicted before an event against it.
+    /// Compares the predictions with the event that happened.
     fn judge(&mut self, event: &Event, list: &[Prediction]) {
         if let Some(first) = list.first() {
             self.predicted += 1;
@@ -198,7 +199,7 @@ impl Arm {
         }
     }
 
-    /// Takes note of what is predicted after an event: what was so before keeps its time.
+    /// Notes the predictions after an event. A repeated prediction keeps its first time.
     fn follow(&mut self, event: &Event, number: u64, list: &[Prediction]) {
         let length = list.iter().map(|one| one.ahead).max().unwrap_or(0);
         self.ahead.add(length.into());
@@ -221,7 +222,7 @@ impl Arm {
 }
 
 impl Cached {
-    /// What was fetched ahead in vain, taken that nothing more is read.
+    /// Wasted files and bytes, if nothing more is read.
     pub(super) fn wasted(&self) -> Sum {
         let unread = self.cache.unread();
         Sum {
@@ -231,17 +232,17 @@ impl Cached {
     }
 }
 
-/// The sizes of files, as far as traces have said.
+/// Sizes of files, as far as the traces have shown them.
 #[derive(Debug)]
 pub(super) struct Sizes {
     known: FxHashMap<Symbol, u64>,
     most: usize,
-    /// Whether any had to be assumed.
+    /// True if the size of any file was assumed.
     pub(super) assumed: bool,
 }
 
 impl Sizes {
-    /// Of so many files.
+    /// For this many files.
     pub(super) fn new(most: usize) -> Self {
         Self {
             known: FxHashMap::default(),

@@ -1,9 +1,9 @@
-//! `foreread sim`: models of which file follows which, compared on traces.
+//! `foreread sim`: compares models that predict files, on traces.
 //!
-//! Data flow: trace → [`events`] → each model's [`Measured`](measure::Measured), and one cache without prefetching →
-//! [`report`]. All models see each event before the next one is read.
+//! Data flow: trace → [`events`] → each model's [`Measured`](measure::Measured), and one cache without prefetching → [`report`]. All models
+//! see an event before the next one is read.
 //!
-//! Invariant: memory is bounded by the models', caches' and tables' limits, however long the traces are.
+//! Invariant: memory is bounded by the limits of models, caches and tables, for traces of any length.
 
 mod cache;
 mod device;
@@ -29,29 +29,29 @@ use events::{Event, TraceRead};
 use measure::{Measured, Sizes};
 use models::{Limits, ModelChoice, Sequences};
 
-/// Symbols that are known for each file that a model may know: those it has forgotten are still told apart by the
-/// caches, and so are files and programs of one name.
+/// Known symbols per file of a model. Caches still need the symbols of files that the model has forgotten, and files and programs with the
+/// same path have different symbols.
 const SYMBOLS: usize = 4;
-/// Events between two moves of the progress bar.
+/// Events between two updates of the progress bar.
 const TICK: u64 = 1 << 16;
 
-/// All that is said.
+/// The results.
 pub(crate) struct Compared<'a> {
     args: &'a args::Sim,
     trained: Vec<TraceRead>,
     tested: Vec<TraceRead>,
     models: Vec<Measured>,
-    /// Hits of a cache without prefetching, for each size of memory.
+    /// Hits of a cache without prefetching, by size of memory.
     plain_hits: Vec<u64>,
-    /// What reads come to without prefetching, for each size of memory; nothing if reads take no time.
+    /// Hits, misses and waits without prefetching, by size of memory; empty if reads take no time.
     plain_reads: Vec<Reads>,
     events: u64,
-    /// Whether the size of any file was not in the traces.
+    /// True if the traces lack the size of any file.
     assumed: bool,
     timed: bool,
 }
 
-/// Compares the models asked for on the traces asked for.
+/// Compares models on traces.
 pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
     let limits = Limits {
         files: args.max_files,
@@ -99,11 +99,11 @@ pub(crate) fn sim(args: &args::Sim) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the traces, and has the models see them.
+/// Reads the traces and feeds the models.
 fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Result<Compared<'_>> {
     let mut symbols = Symbols::new(limits.files.saturating_mul(SYMBOLS));
     let mut sizes = Sizes::new(limits.files.saturating_mul(SYMBOLS));
-    // The machine's one sequence is one context.
+    // The machine's single sequence is one context.
     let whose = |event: Event| match args.sequences {
         Sequences::Machine => Event {
             context: Context(0),
@@ -181,7 +181,7 @@ fn compare(args: &args::Sim, limits: Limits, mut models: Vec<Measured>) -> Resul
     })
 }
 
-/// Shows on a terminal how far reading is, of a trace that takes a while.
+/// A progress bar, shown on a terminal only and for long traces only.
 fn progress() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("reading {msg}") {

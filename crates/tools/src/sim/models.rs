@@ -1,7 +1,7 @@
-//! The models by the names that the command line has for them.
+//! The models, with their names on the command line.
 //!
-//! `last`; `trie:ORDER`; `pcm:SIZE/ORDER`; `epcm:SIZE/ORDER`, and with `+JUMP` at the end partition jumping; `ahead` in place of
-//! `epcm`: the one that looks ahead, as the daemon has it.
+//! `last`; `trie:ORDER`; `pcm:SIZE/ORDER`; `epcm:SIZE/ORDER`; `epcm:SIZE/ORDER+JUMP` with partition jumping; `ahead:…` in place of `epcm:…`
+//! is the daemon's model, which looks ahead.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -13,19 +13,19 @@ use foreread_sources::files::{
 
 /// The largest partition.
 const MOST_NODES: usize = 4096;
-/// The longest jump: as many events of each context are remembered.
+/// The longest jump: each context remembers this many events.
 const MOST_JUMP: usize = 64;
-/// The order of the trie and of PCM where none is given.
+/// Default order of the trie and of PCM.
 const ORDER: usize = 8;
-/// The size of partitions where none is given: the paper's largest.
+/// Default size of partitions: the largest in the paper.
 const SIZE: usize = 64;
 
-/// What models, caches and tables may hold at most.
+/// Limits of models, caches and tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Files that are known, by each model and by each cache.
+    /// Files known by each model and each cache.
     pub(crate) files: usize,
-    /// Contexts that are followed at once.
+    /// Contexts followed at the same time.
     pub(crate) contexts: usize,
     /// Nodes of a trie: 24 bytes and a place in a list each.
     pub(crate) nodes: usize,
@@ -60,7 +60,7 @@ enum Sort {
     Ahead,
 }
 
-/// A model as it is asked for: parameters left open stand for those of the lists.
+/// A model as given on the command line. Missing parameters are taken from the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModelChoice {
     sort: Sort,
@@ -69,7 +69,7 @@ pub(crate) struct ModelChoice {
     jump: usize,
 }
 
-/// Which sequences of events a model learns from.
+/// Sequences of events that a model learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sequences {
     /// Each process's, then the machine's where the process's predicts nothing
@@ -81,7 +81,7 @@ pub(crate) enum Sequences {
 }
 
 impl ModelChoice {
-    /// What is compared unless asked otherwise: the paper's models with its parameters, and jumps.
+    /// The default models: the paper's with its parameters, and partition jumping.
     pub(crate) const USUAL: [ModelChoice; 6] = [
         ModelChoice::any(Sort::Last, 0),
         ModelChoice::any(Sort::Trie, 0),
@@ -100,8 +100,8 @@ impl ModelChoice {
         }
     }
 
-    /// The models that this stands for, with each size and order of the lists where it has none of its own. A pattern
-    /// cannot be longer than a partition has nodes: orders above the size are left out.
+    /// Expands missing parameters to all sizes and orders of the lists. Orders above the size are left out, because a pattern cannot be
+    /// longer than its partition has nodes.
     pub(crate) fn each(self, sizes: &[usize], orders: &[usize]) -> Vec<Named> {
         let listed = |given: Option<usize>, list: &[usize], usual| match (given, list) {
             (Some(given), _) => vec![given],
@@ -145,14 +145,14 @@ fn shapes(
 }
 
 impl Named {
-    /// The model, knowing nothing.
+    /// The model, before any training.
     pub(crate) fn make(self, sequences: Sequences, limits: Limits) -> Box<dyn Model> {
         let model: Box<dyn Model> = match sequences {
             Sequences::Both => Box::new(Levels::new(self.one(limits), self.one(limits))),
             Sequences::Machine | Sequences::Process => self.one(limits),
         };
         match self {
-            // As the daemon has it.
+            // The daemon's setting.
             Named::Epcm { ahead: true, .. } => {
                 Box::new(Folded::new(model, StartUps::default(), limits.contexts))
             }
@@ -212,7 +212,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// A number of a parameter.
+/// Parses a parameter.
 pub(crate) fn parameter(text: &str) -> Result<usize, String> {
     number(text, 2..=MOST_NODES)
 }

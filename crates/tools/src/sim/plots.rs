@@ -1,5 +1,5 @@
-//! The comparison drawn, as PNG files in a folder: what each model reaches, the distribution of leads, hits by size of
-//! memory, and coverage and waste by threshold.
+//! The comparison as PNG files in a folder: figures of each model, distribution of leads, hits by size of memory, coverage and waste by
+//! threshold.
 
 use std::path::Path;
 
@@ -14,16 +14,16 @@ use super::measure::{Arm, Measured};
 use super::quantiles::Quantiles;
 use crate::font::{self, FONT};
 
-/// Pixels.
+/// Size of a plot in pixels.
 const HEIGHT: u32 = 520;
 const WIDTH: u32 = 1000;
-/// Pixels that a group of bars takes.
+/// Width of a group of bars, in pixels.
 const GROUP: u32 = 110;
-/// Pixels that the legend takes.
+/// Width of the legend, in pixels.
 const LEGEND: u32 = 240;
 const GREY: RGBColor = RGBColor(120, 120, 120);
 
-/// Models told apart by colour: Okabe and Ito's, which the colour-blind tell apart, too.
+/// Colours of the models: Okabe and Ito's palette, which colour-blind readers can distinguish.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -36,12 +36,12 @@ const COLOURS: [RGBColor; 7] = [
 
 type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 
-/// Makes the folder, so that no hours of reading are lost for one that cannot be made.
+/// Creates the folder before the traces are read, so that an error does not cost hours.
 pub(super) fn ready(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))
 }
 
-/// Draws all of it.
+/// Draws all plots.
 pub(super) fn draw(compared: &Compared, folder: &Path) -> Result<()> {
     font::ready()?;
     let file = |name: &str, width: u32, paint: &dyn Fn(&Area) -> Result<()>| {
@@ -62,12 +62,12 @@ pub(super) fn draw(compared: &Compared, folder: &Path) -> Result<()> {
     file("threshold.png", WIDTH, &|area| threshold(area, compared))
 }
 
-/// The plot's part of an area, and the legend's.
+/// Splits an area into the plot and the legend.
 fn split<'a>(area: &Area<'a>) -> (Area<'a>, Area<'a>) {
     area.split_horizontally(area.dim_in_pixel().0 - LEGEND)
 }
 
-/// A bar of each group.
+/// A bar in each group.
 struct Bar {
     name: &'static str,
     colour: RGBColor,
@@ -112,7 +112,7 @@ fn covered(arm: &Arm) -> Option<f64> {
     share(cached.covered, cached.needed)
 }
 
-/// Of the bytes fetched ahead.
+/// Share of the prefetched bytes.
 fn wasted(arm: &Arm) -> Option<f64> {
     let cached = &arm.caches[0];
     share(cached.wasted().bytes, cached.cache.issued.bytes)
@@ -165,7 +165,7 @@ fn figures(area: &Area, compared: &Compared) -> Result<()> {
     legend(&beside, &entries)
 }
 
-/// What the colours stand for, beside the plot: a name, a colour, and whether the line is dashed.
+/// The legend beside the plot: name, colour, and true if the line is dashed.
 fn legend(area: &Area, entries: &[(&str, RGBColor, bool)]) -> Result<()> {
     let (left, right, top, row) = (8, 30, 44, 20);
     for (place, (name, colour, dashed)) in entries.iter().enumerate() {
@@ -186,7 +186,7 @@ fn legend(area: &Area, entries: &[(&str, RGBColor, bool)]) -> Result<()> {
     Ok(())
 }
 
-/// A line: its points, of which the second numbers are percent.
+/// A line, with points whose second coordinates are percentages.
 struct Line {
     name: String,
     colour: RGBColor,
@@ -194,7 +194,7 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// What stands at the axis from left to right.
+/// The horizontal axis.
 struct Axis<'a> {
     title: &'a str,
     written: &'a dyn Fn(f64) -> String,
@@ -245,7 +245,7 @@ fn colour(place: usize) -> RGBColor {
     COLOURS[place % COLOURS.len()]
 }
 
-/// The share of leads that are at least so long.
+/// Share of leads of at least this length.
 fn lead(area: &Area, compared: &Compared) -> Result<()> {
     let of = |arm: &Arm| match compared.timed {
         true => arm.lead_ns.clone(),
@@ -255,7 +255,7 @@ fn lead(area: &Area, compared: &Compared) -> Result<()> {
         let leads: Quantiles = of(&model.arms[0]);
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (value, share) in leads.shares() {
-            // As long as no lead is shorter, the share stays.
+            // The share is constant between two lengths that occur.
             let share = 100.0 * share;
             let value = (value as f64).max(1.0);
             points.extend(points.last().map(|_| (value, share)));
@@ -359,7 +359,7 @@ fn threshold(area: &Area, compared: &Compared) -> Result<()> {
     lines::<std::ops::Range<f64>>(area, caption, range, &axis, &drawn)
 }
 
-/// The least and the greatest.
+/// The least and the greatest value.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let nothing = (f64::INFINITY, f64::NEG_INFINITY);
     values.fold(nothing, |(least, most), x| (x.min(least), x.max(most)))

@@ -1,4 +1,4 @@
-//! What was measured, as a table of 80 columns and as JSON.
+//! The results as a table of 80 columns, and as JSON.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use super::events::TraceRead;
 use super::measure::{ASSUMED_SIZE, Arm, Cached, Measured};
 use super::quantiles::Quantiles;
 
-/// What a figure that there is none of looks like.
+/// Printed in place of a missing figure.
 const NONE: &str = "-";
 
 /// Prints the comparison.
@@ -55,7 +55,7 @@ pub(super) fn print(out: &mut impl Write, compared: &Compared) -> io::Result<()>
     Ok(())
 }
 
-/// The figures of all models at a threshold, with the first size of memory.
+/// The figures of all models at a threshold, for the first size of memory.
 fn figures(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<()> {
     writeln!(
         out,
@@ -95,14 +95,14 @@ fn figures(out: &mut impl Write, compared: &Compared, place: usize) -> io::Resul
     Ok(())
 }
 
-/// Columns of a size of memory.
+/// Columns for a size of memory.
 const HITS: usize = 10;
-/// Sizes of memory beside each other.
+/// Sizes of memory side by side.
 const BESIDE: usize = (WIDTH - NAME) / HITS;
-/// Columns of a model's name.
+/// Columns for a model's name.
 const NAME: usize = 18;
 
-/// The hits of all models at a threshold, for each size of memory.
+/// Hits of all models at a threshold, by size of memory.
 fn hits(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<()> {
     let sizes: Vec<(usize, u64)> = compared.args.memory.iter().copied().enumerate().collect();
     for sizes in sizes.chunks(BESIDE) {
@@ -127,7 +127,7 @@ fn hits(out: &mut impl Write, compared: &Compared, place: usize) -> io::Result<(
     Ok(())
 }
 
-/// What reads come to with all models at a threshold, and the share of the waits that is gone.
+/// Hits, misses and waits of all models at a threshold, and the share of the waiting that is gone.
 fn reads(
     out: &mut impl Write,
     compared: &Compared,
@@ -165,7 +165,7 @@ fn reads(
     Ok(())
 }
 
-/// What a reader needs to know of the table.
+/// Notes below the table.
 fn notes(compared: &Compared) -> Vec<String> {
     let args = compared.args;
     let memory = bytes(args.memory[0]);
@@ -241,7 +241,7 @@ pub(super) struct Json<'a> {
     trained: &'a [TraceRead],
     tested: &'a [TraceRead],
     learning: bool,
-    /// Whether the size of any file was assumed.
+    /// True if the size of any file was assumed.
     sizes_assumed: bool,
     events: u64,
     /// A cache without prefetching.
@@ -263,7 +263,7 @@ struct JsonModel<'a> {
     name: &'a str,
     threshold: f64,
     bytes: usize,
-    /// Events whose file was the most likely next one.
+    /// Events whose file was the most likely next file.
     right: u64,
     accuracy: f64,
     predicted: u64,
@@ -271,10 +271,10 @@ struct JsonModel<'a> {
     ahead: Spread,
     lead_events: Spread,
     lead_ns: Spread,
-    /// Of leads in time, the share of 10 ms and more: what a read of a slow disk takes.
+    /// Share of leads of at least 10 ms, the time of a read on a slow disk.
     lead_from_10_ms: Option<f64>,
     withdrawn: u64,
-    /// For each size of memory.
+    /// Results by size of memory.
     caches: Vec<JsonCache>,
 }
 

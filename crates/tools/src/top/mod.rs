@@ -1,12 +1,12 @@
-//! `foreread top`: the runs of this user and the daemon, live.
+//! `foreread top`: this user's runs and the daemon, live.
 //!
-//! | part | what it is |
+//! | part | purpose |
 //! | --- | --- |
-//! | [`runs`] | runs that are going on, found in /proc and asked through the memory that they share with their programs |
-//! | [`view`] | what is shown, drawn on a terminal or as text |
+//! | [`runs`] | current runs, found in /proc and asked through the memory that they share with their programs |
+//! | [`view`] | the screen, drawn on a terminal or printed as text |
 //!
-//! Data flow: runs, and the daemon's control socket, asked in a thread so that keys are answered while a daemon is not → [`View`].
-//! Invariant: the terminal is left as it was, however this ends or is stopped.
+//! Data flow: runs and the daemon's status → [`View`]. A thread of its own asks the daemon, so keys work while the daemon does not answer.
+//! Invariant: the terminal is restored, whether the command ends or is stopped.
 
 pub(crate) mod runs;
 mod view;
@@ -34,13 +34,13 @@ use crate::output::{output, width};
 use runs::{Run, Runs};
 use view::View;
 
-/// How long a key is waited for before something new is looked for.
+/// Time to wait for a key before the next look for changes.
 const KEYS: Duration = Duration::from_millis(100);
 
-/// What is known at one moment.
+/// The facts at one moment.
 struct Now {
     runs: Vec<Run>,
-    /// The daemon's status, or why there is none; `None` where no daemon runs.
+    /// The daemon's status, or the reason for having none; `None` if no daemon runs.
     daemon: Option<Result<Status>>,
     at: Instant,
 }
@@ -59,14 +59,14 @@ impl Now {
     }
 }
 
-/// The same, as scripts read it.
+/// The same facts as JSON.
 #[derive(Serialize)]
 struct Snapshot<'a> {
     runs: &'a [Run],
     daemon: Option<&'a Status>,
 }
 
-/// Shows what goes on, until somebody quits or once.
+/// Shows the screen until the user quits, or prints it once.
 pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     let socket = to_ask(&args.place);
     if args.once || args.json {
@@ -79,7 +79,7 @@ pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     if std::env::var_os("TERM").is_some_and(|kind| kind == "dumb") {
         bail!("this terminal (TERM=dumb) cannot be drawn on; {once}");
     }
-    // These signals wait until the terminal is restored. They are blocked before the thread starts, for it inherits that.
+    // These signals wait until the terminal is restored. They are blocked before the thread starts, because it inherits the mask.
     let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::TSTP].map(Signal::as_raw);
     let ends = Signals::block(&ends)?;
     let mut runs = Runs::default();
@@ -101,11 +101,11 @@ pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
         if let Ok(Leave::Killed(signal)) = shown
             && signal == Signal::HUP.as_raw()
         {
-            // There is no terminal to restore, nor to say so on.
+            // The terminal is gone: nothing to restore, nowhere to print.
             return Ok(end_as(End::Killed(signal)));
         }
         let restored = ratatui::try_restore();
-        // It shows the cursor again.
+        // Shows the cursor again.
         drop(terminal);
         match shown? {
             Leave::Stop => stop_self()?,
@@ -115,7 +115,7 @@ pub(crate) fn top(args: &args::daemon::Top) -> Result<ExitCode> {
     }
 }
 
-/// Prints what goes on, once.
+/// Prints the facts once.
 fn once(args: &args::daemon::Top, socket: &Path) -> Result<ExitCode> {
     let now = Now::look(&mut Runs::default(), socket);
     let mut out = output();
@@ -134,16 +134,16 @@ fn once(args: &args::daemon::Top, socket: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why the terminal is given back.
+/// The reason why the terminal is restored.
 #[derive(Debug, PartialEq, Eq)]
 enum Leave {
     Quit,
-    /// To be taken again once the process is continued.
+    /// The process stops, and draws again when it is continued.
     Stop,
     Killed(i32),
 }
 
-/// Shows what goes on until the terminal is to be given back.
+/// Draws until the terminal must be restored.
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     view: &mut View,
@@ -172,7 +172,7 @@ fn show(
     }
 }
 
-/// Waits for a key, for a while; false where the terminal is gone. Of such a one crossterm reads without end.
+/// Waits for a key for some time; false if the terminal is gone, from which crossterm would read without end.
 fn await_key() -> bool {
     let input = std::io::stdin();
     let mut fds = [PollFd::new(&input, PollFlags::IN)];

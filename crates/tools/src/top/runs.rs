@@ -1,8 +1,8 @@
-//! The runs of `foreread run` and `record` that are going on, and how far each is.
+//! Finds the current runs of `foreread run` and `record`, and asks for their progress.
 //!
-//! A run that nobody looks at does nothing for it: no file, no socket. Its helper process has a name, and the area that it shares with
-//! the program among its open files. There it is asked, and answers when it comes by ([`foreread_ring::Board`]): every few ms while it
-//! observes the program, and not while it does not.
+//! A run does no work for this command until it is asked: it has no file and no socket for it. Its helper is found by its process name, and
+//! the memory that it shares with the program by its open files. The question is put into this memory. The helper answers there at its next
+//! poll ([`foreread_ring::Board`]): every few ms while it observes the program, and not at all otherwise.
 //!
 //! Data flow: /proc → helpers → [`Visit`] → [`Run`].
 
@@ -20,23 +20,23 @@ use foreread_words::quoted;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Serialize, Serializer};
 
-/// The name of helpers, as the kernel has it: the first 15 bytes.
+/// The helpers' process name, cut by the kernel to 15 bytes.
 const HELPER: &str = "foreread-helper\n";
-/// How the kernel shows the area among a process's open files.
+/// The shared memory's name among a process's open files.
 const AREA: &str = "/memfd:foreread-ring (deleted)";
-/// How long an answer is waited for: a few of the longest pauses between two looks of a run at its program.
+/// Time for an answer: a few of the longest intervals between two polls.
 const ANSWER: Duration = Duration::from_millis(20);
 
-/// A run that is going on.
+/// A current run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Run {
     /// The process that the shell waits for.
     pub(crate) pid: u32,
-    /// The command, as it could be typed.
+    /// The command, quoted for a shell.
     pub(crate) command: String,
-    /// How long it has been running, in ns.
+    /// Its duration so far, in ns.
     pub(crate) age_ns: u64,
-    /// How far it is; nothing before its first answer.
+    /// Its progress; `None` before its first answer.
     #[serde(serialize_with = "live")]
     pub(crate) live: Option<Live>,
 }
@@ -64,7 +64,7 @@ fn live<S: Serializer>(live: &Option<Live>, out: S) -> Result<S::Ok, S::Error> {
     fields.end()
 }
 
-/// What is done for a run, in a word.
+/// The kind of prefetching of a run, in a word.
 pub(crate) fn how(live: &Live) -> &'static str {
     use foreread_run::How;
 
@@ -77,12 +77,12 @@ pub(crate) fn how(live: &Live) -> &'static str {
     }
 }
 
-/// The runs that are known.
+/// The known runs.
 #[derive(Default)]
 pub(super) struct Runs(BTreeMap<u32, KnownRun>);
 
 struct KnownRun {
-    /// When its helper was started, in the kernel's ticks, to tell it from a later process of this number.
+    /// Start of its helper in the kernel's ticks, to distinguish it from a later process with this id.
     started: u64,
     front: u32,
     command: String,
@@ -90,7 +90,7 @@ struct KnownRun {
 }
 
 impl Runs {
-    /// The runs that are going on, in the order of their numbers. Those of other users are seen by root alone.
+    /// The current runs by process id. Only root sees those of other users.
     pub(super) fn look(&mut self) -> Vec<Run> {
         let mut there = Vec::new();
         for helper in helpers() {
@@ -142,7 +142,7 @@ impl Runs {
     }
 }
 
-/// Processes with the helpers' name.
+/// The processes with the helpers' name.
 fn helpers() -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -155,8 +155,8 @@ fn is_helper(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == HELPER)
 }
 
-/// The process that the shell waits for, of a helper's run; the helper itself where that is beside the program, and nobody's child.
-/// `None` if the process is no helper.
+/// The process that the shell waits for. It is the helper itself if the helper runs beside the program as nobody's child. `None` if the
+/// process is no helper.
 pub(crate) fn front_of(helper: u32) -> Option<u32> {
     let (parent, _) = parent_and_start(helper).filter(|_| is_helper(helper))?;
     let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
@@ -164,16 +164,16 @@ pub(crate) fn front_of(helper: u32) -> Option<u32> {
     Some(if is_front { parent } else { helper })
 }
 
-/// The process that a helper belongs to, and when the helper was started, in ticks.
+/// The parent of a helper, and the helper's start in ticks.
 fn parent_and_start(pid: u32) -> Option<(u32, u64)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, which may hold anything, ends with the last parenthesis.
+    // The name may contain anything; it ends at the last parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     Some((parent, fields.nth(17)?.parse().ok()?))
 }
 
-/// The area among a process's open files.
+/// The shared memory among a process's open files.
 fn visit(pid: u32) -> Option<Visit> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let mut areas = open.filter_map(|entry| {
@@ -183,7 +183,7 @@ fn visit(pid: u32) -> Option<Visit> {
     areas.find_map(|path| Visit::at(&path).ok())
 }
 
-/// What a helper's run runs.
+/// The command of a helper's run.
 fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = line.strip_suffix(b"\0").unwrap_or(&line);

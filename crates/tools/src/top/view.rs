@@ -1,4 +1,4 @@
-//! What `foreread top` shows: the runs, a line each, and the daemon's status.
+//! The screen of `foreread top`: one line per run, and the daemon's status.
 //!
 //! Data flow: [`Now`] → [`View`] → [`View::draw`] on a terminal, [`View::text`] anywhere else.
 
@@ -17,7 +17,7 @@ use super::Now;
 use super::runs::{Run, how};
 use crate::daemon::status::{self, COLUMN, HEADS, WIDTHS, facts, row};
 
-/// The columns of runs before the command: name and width, each with a blank before the next. Those that come last are left out first.
+/// Columns of a run before the command: head and width, separated by blanks. On a narrow terminal the last ones are left out first.
 const COLUMNS: [(&str, usize); 13] = [
     ("PID", 7),
     ("TIME", 11),
@@ -33,19 +33,19 @@ const COLUMNS: [(&str, usize); 13] = [
     ("FETCHED", 8),
     ("READ", 8),
 ];
-/// Columns for the command, at least, while any other but the first is shown.
+/// Least width of the command. Other columns except the first give way to it.
 const COMMAND: usize = 14;
 
-/// What is shown.
+/// The facts on the screen.
 #[derive(Default)]
 pub(super) struct View {
     runs: Vec<Run>,
-    /// The runs before, and how much earlier they were looked at.
+    /// The runs of the update before, and the time since then.
     earlier: Option<(Vec<Run>, Duration)>,
     status: Option<Status>,
-    /// The one before, and how much earlier it was asked for.
+    /// The daemon's status before, and the time since then.
     before: Option<(Status, Duration)>,
-    /// Why there is no newer one.
+    /// The reason why there is no newer status.
     problem: Option<String>,
     at: Option<Instant>,
 }
@@ -58,7 +58,7 @@ impl View {
         match now.daemon {
             Some(Ok(status)) => {
                 let last = self.status.replace(status);
-                // Of another daemon there is no difference.
+                // Counts of another daemon cannot be subtracted.
                 let same =
                     |last: &Status| Some(last.pid) == self.status.as_ref().map(|now| now.pid);
                 self.before = last.filter(same).map(|last| (last, passed));
@@ -75,7 +75,7 @@ impl View {
         self.at = Some(now.at);
     }
 
-    /// The runs, a line each below a line of heads, as wide as this.
+    /// The runs, one line each below a line of heads, in this width.
     fn runs(&self, width: Option<usize>) -> Vec<String> {
         let count = match width {
             None => COLUMNS.len(),
@@ -151,7 +151,7 @@ impl View {
         ]
     }
 
-    /// All of it as text: as wide as a terminal, or not cut at all.
+    /// The screen as text: as wide as the terminal, or not cut at all.
     pub(super) fn text(&self, width: Option<usize>, now: SystemTime) -> String {
         let mut text: String = self
             .runs(width)
@@ -167,7 +167,7 @@ impl View {
         text
     }
 
-    /// What happened since the status before, in a sentence.
+    /// The daemon's work since the status before, in a sentence.
     fn lately(&self) -> Option<String> {
         let (status, (before, passed)) = (self.status.as_ref()?, self.before.as_ref()?);
         let seconds = passed.as_secs_f64().max(0.001);
@@ -189,7 +189,7 @@ impl View {
 }
 
 impl View {
-    /// Draws all of it.
+    /// Draws the screen.
     pub(super) fn draw(&self, frame: &mut Frame<'_>, now: SystemTime) {
         let area = frame.area();
         let runs = self.runs(Some(area.width.into()));
@@ -199,7 +199,7 @@ impl View {
         }
         let room = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
         let head = head(self, area.width, now);
-        // Half of the terminal is the daemon's, if there is one.
+        // The daemon has half of the terminal, if there is one.
         let most = match self.status {
             Some(_) => area.height / 2,
             None => area.height.saturating_sub(2),
@@ -224,7 +224,7 @@ impl View {
     }
 }
 
-/// The facts on the whole daemon, in lines of this width.
+/// Facts about the whole daemon, in lines of this width.
 fn head(view: &View, width: u16, now: SystemTime) -> Vec<Line<'static>> {
     let mut all = view.status.as_ref().map_or_else(
         || vec![("daemon", "none is running".to_owned())],
@@ -250,7 +250,7 @@ fn head(view: &View, width: u16, now: SystemTime) -> Vec<Line<'static>> {
     lines
 }
 
-/// The table of programs: what was in time in green, what was late or not used in yellow where that is much.
+/// The table of programs. Used files are green; large shares of late or unused ones are yellow.
 fn programs(frame: &mut Frame<'_>, area: Rect, programs: &[Program]) {
     let columns = status::columns(Some(area.width.into()));
     let rows = programs.iter().take(area.height.into()).map(|program| {
@@ -404,7 +404,7 @@ mod tests {
         view.take(at(None, Instant::now()));
         let text = shown(&view, 80, 30);
         assert!(text.contains("no daemon is running  q quits") && text.contains("cc1"));
-        // Another daemon has other counts: what it did lately is not known.
+        // The counts are another daemon's, so there is no difference to show.
         let mut other = full();
         other.pid += 1;
         view.take(at(Some(Ok(other)), Instant::now()));

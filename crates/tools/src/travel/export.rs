@@ -1,4 +1,4 @@
-//! `foreread export`: a record as a list for another tool.
+//! `foreread export`: writes a record as a list for another tool.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -15,14 +15,14 @@ use super::say_left_out;
 use crate::output::{Unable, output};
 use crate::{args, chosen};
 
-/// What was written.
+/// The result of an export.
 struct Exported {
     lines: u64,
     /// Files that the format cannot hold, each with the reason.
     refused: Vec<String>,
 }
 
-/// Writes the record asked for.
+/// Exports the chosen record.
 pub(crate) fn export(args: &args::travel::Export) -> Result<ExitCode> {
     let mut reader = chosen::record(args.record.as_deref(), args.last, &args.command)?;
     let map = args.mapped.all();
@@ -57,14 +57,14 @@ pub(crate) fn export(args: &args::travel::Export) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the list of a record.
+/// Writes a record as a list.
 fn list(reader: &mut Reader, map: &PathMap, to: Format, out: impl Write) -> Result<Exported> {
     let files = map.files(reader.shared_files());
     let threads = reader.threads().clone();
     let mut writer = Writer::new(to, BufWriter::new(out))?;
     for access in reader.accesses() {
         let access = access?;
-        // Of a file that is named nowhere nobody can read anything.
+        // A file without a path cannot be read by another tool.
         let Some(meta) = files.get(&access.file) else {
             continue;
         };

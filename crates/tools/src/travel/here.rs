@@ -1,10 +1,10 @@
-//! The files of a list, looked for on this machine.
+//! Finds the files of a list on this machine.
 //!
-//! A file fits if it has the size that the list says, or if the list says none. One that is read is opened, so that nothing gets into a
-//! record that the user may not read; it has the path that leads to it without links, as an observed one has. What is only named is looked
-//! up.
+//! A file fits if its size equals the size in the list, or if the list has no size. A file that is read is opened, so the record has no
+//! file that the user may not read. Its path is resolved to one without links, as for an observed file. A file that is only named is only
+//! looked up.
 //!
-//! Data flow: path and state of the list → what is there → [`FileMeta`], or why not.
+//! Data flow: path and state in the list → the file here → [`FileMeta`], or the reason why it does not fit.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use foreread_words::units::bytes;
 use foreread_words::{counted, shown};
 use rustix::fs::FileType;
 
-/// How many files there were, and how many fit.
+/// Number of files in the list, and of files that fit, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// Of the size and time that the list says.
+    /// Same size and modification time as in the list.
     by_time: u64,
-    /// Of the size, and another time.
+    /// Same size, other modification time.
     by_size: u64,
-    /// The list does not say.
+    /// The list has no size and no time.
     unsaid: u64,
     /// Directories and links, which are only looked up.
     names: u64,
-    /// Those left out, each with the reason.
+    /// Files that do not fit, each with the reason.
     pub(super) left_out: Vec<String>,
 }
 
 impl Fit {
-    /// Files that fit.
+    /// Number of files that fit.
     pub(super) fn fitting(&self) -> u64 {
         self.by_time + self.by_size + self.unsaid + self.names
     }
 
-    /// The same in words.
+    /// The same counts as text.
     pub(super) fn in_words(&self) -> String {
         let all = self.fitting() + self.left_out.len() as u64;
         let ways = [
@@ -64,24 +64,24 @@ impl Fit {
     }
 }
 
-/// What is wanted of a file of a list.
+/// A file of a list, with its use.
 pub(super) struct Wanted<'a> {
     pub(super) path: &'a Path,
     pub(super) state: FileState,
     pub(super) advice: Advice,
     pub(super) written: bool,
-    /// Whether its bytes are read.
+    /// True if its bytes are read.
     pub(super) is_read: bool,
 }
 
-/// The files of a list, as they are here.
+/// The files of a list on this machine.
 pub(super) struct Here {
     map: PathMap,
-    /// What paths that are not absolute begin at.
+    /// The folder for relative paths.
     folder: PathBuf,
     /// The list's paths, each with its file.
     known: HashMap<PathBuf, Option<FileId>>,
-    /// The files, by their paths here.
+    /// The files, by their resolved paths.
     places: HashMap<PathBuf, FileId>,
     sizes: Vec<u64>,
     pub(super) fit: Fit,
@@ -99,7 +99,7 @@ impl Here {
         }
     }
 
-    /// The file of a list, entered into the record that is made of it; `None` if it does not fit.
+    /// The file of a list, added to the new record; `None` if it does not fit.
     pub(super) fn find(
         &mut self,
         wanted: &Wanted<'_>,
@@ -138,13 +138,13 @@ impl Here {
         Ok(id)
     }
 
-    /// The size of a file that was found.
+    /// The size of a found file.
     pub(super) fn size(&self, id: FileId) -> u64 {
         self.sizes.get(id.0 as usize).copied().unwrap_or(0)
     }
 }
 
-/// By what a file fits.
+/// The reason why a file fits.
 #[derive(Clone, Copy)]
 enum Fits {
     ByTime,
@@ -153,7 +153,7 @@ enum Fits {
     ByName,
 }
 
-/// What is at a path, or why that does not fit.
+/// Looks up a path: the file, or the reason why it does not fit.
 fn look(path: &Path, wanted: &Wanted<'_>) -> Result<(FileMeta, Fits), String> {
     let said = |why: std::io::Error| why.to_string();
     let of = |path: PathBuf, facts: FileFacts, directory: bool| FileMeta {

@@ -1,7 +1,7 @@
-//! `foreread import`: a list, a trace or a record from elsewhere as the record of a command.
+//! `foreread import`: makes a list, a trace or a record from elsewhere the record of a command.
 //!
-//! A record keeps its times and what was seen of its run. Of a list or a trace nobody knows whose times these are, nor whether it has all:
-//! its record says so (`partial`, `imported`), so that it is not given up for reads that it does not have.
+//! A record keeps its times and its remarks about its run. The times of a list or a trace are of unknown origin, and it may be incomplete.
+//! Its record is marked `partial` and `imported`, so it is not given up for reads that it does not have.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -25,12 +25,12 @@ use crate::chosen::or_underway_at;
 use crate::command_line::short_command_line;
 use crate::output::output;
 
-/// What records begin with.
+/// First bytes of a record.
 const MAGIC: &[u8] = b"FOREREAD";
-/// Bytes by which a format is recognised.
+/// Bytes by which a format is detected.
 const HEAD: usize = 64 << 10;
 
-/// What is imported.
+/// The imported data.
 enum Source {
     Record(Box<Reader>),
     List(Format, BufReader<File>),
@@ -38,7 +38,7 @@ enum Source {
 }
 
 impl Source {
-    /// Opens a file of this format, or of the one that its content has.
+    /// Opens a file in this format, or in the detected one.
     fn open(path: &Path, from: Option<From>) -> Result<Self> {
         let file = File::open(path)
             .with_context(|| path.display().to_string())
@@ -58,12 +58,12 @@ impl Source {
                 } else {
                     match Lines::<BufReader<File>>::format_of(head) {
                         Some(list) => From::List(list),
-                        // What has been read of it is gone.
+                        // Standard input cannot be read twice.
                         None if is_pipe => bail!(
                             "{}: say what it is, by --from: a pipe is read once",
                             path.display()
                         ),
-                        // Its own readers know it, or say what it begins with.
+                        // The trace readers know this format, or name the first bytes in their error.
                         None => return Ok(Self::Trace(Box::new(Trace::open(path, None)?))),
                     }
                 }
@@ -76,7 +76,7 @@ impl Source {
         })
     }
 
-    /// What it is, in words.
+    /// Its format in words.
     fn title(&self) -> String {
         match self {
             Self::Record(_) => "a record".to_owned(),
@@ -152,7 +152,7 @@ pub(crate) fn import(args: &args::travel::Import) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A record that is being made of what is imported.
+/// A record while it is made of imported data.
 struct Importing {
     making: Making,
     here: Here,
@@ -173,7 +173,7 @@ impl Importing {
         })
     }
 
-    /// The foot of a record of a list: whose times it has, and whether it has all, nobody knows.
+    /// The foot of a record made of a list: times of unknown origin, and perhaps incomplete.
     fn of_list(&self, title: &str) -> Summary {
         Summary {
             partial: true,
@@ -182,7 +182,7 @@ impl Importing {
         }
     }
 
-    /// The number of a thread; of more than a record has, the first.
+    /// The number of a thread; the first thread's, if there are more than a record can have.
     fn thread(&mut self, pid: u32, tid: u32) -> Result<ThreadId> {
         if let Some(&known) = self.threads.get(&(pid, tid)) {
             return Ok(known);
@@ -207,7 +207,7 @@ impl Importing {
         self.making.access(access)
     }
 
-    /// Takes a record in: its foot, as it is to be here.
+    /// Imports a record. Returns its foot, adapted to this machine.
     fn record(&mut self, reader: &mut Reader) -> Result<Summary> {
         let read = |reader: &mut Reader| -> Result<std::collections::HashSet<FileId>> {
             let mut read = std::collections::HashSet::new();
@@ -227,7 +227,7 @@ impl Importing {
             .iter()
             .map(|(id, meta)| (*id, meta.clone()))
             .collect();
-        // What the run wrote itself is not followed, wherever it is.
+        // A file that the run wrote itself is not followed.
         for (id, meta) in files.iter().filter(|(_, meta)| !meta.written) {
             let wanted = Wanted {
                 path: &meta.path,
@@ -256,7 +256,7 @@ impl Importing {
         Ok(reader.summary().cloned().unwrap_or_default())
     }
 
-    /// Takes a list in; what was wrong with it.
+    /// Imports a list. Returns its problems.
     fn list(&mut self, path: &Path, format: Format, input: BufReader<File>) -> Result<Vec<String>> {
         let mut problems = Vec::new();
         let lines = Lines::new(format, input).context("lists of fio are traces")?;
@@ -299,7 +299,7 @@ impl Importing {
         })
     }
 
-    /// Takes a trace in; what was wrong with it.
+    /// Imports a trace. Returns its problems.
     fn trace(&mut self, mut trace: Trace) -> Result<Vec<String>> {
         let mut names = Names::new();
         let mut first = None;

@@ -1,11 +1,11 @@
-//! `foreread merge`: several records as one.
+//! `foreread merge`: joins several records.
 //!
-//! Of runs of one command a page or a name is kept that more than half of the runs read. The first run's accesses come in its order. What
-//! others read beside comes in where they read it: after the access that, in their run, was the one before.
+//! For runs of one command, a page or a name is kept if more than half of the runs read it. The first run's accesses keep their order. An
+//! access of another run is inserted after the access that preceded it in its run.
 //!
-//! Of different commands all is kept, one command after the other.
+//! For different commands everything is kept, one command after the other.
 //!
-//! Data flow: records → the pages of each → a list of accesses → the record ([`Making`]).
+//! Data flow: records → pages of each → list of accesses → merged record ([`Making`]).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,12 +23,12 @@ use crate::command_line::short_command_line;
 use crate::output::output;
 use crate::{args, chosen};
 
-/// Pages and names of runs that are compared, at most: 32 GiB. Each takes about 40 bytes of memory.
+/// Pages and names compared at most: 32 GiB of data. Each takes about 40 bytes of memory.
 const PAGES: usize = 1 << 23;
-/// Where the names of a file are counted: beyond all its pages.
+/// The number under which a file's names are counted, beyond all pages.
 const NAMES: u64 = 1 << 60;
 
-/// Merges the records asked for.
+/// Merges records.
 pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
     let mut records = Vec::new();
     for name in &args.records {
@@ -78,7 +78,7 @@ pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What several commands took together.
+/// Total duration of several commands.
 fn sum(records: &[Reader]) -> Summary {
     let feet = || records.iter().filter_map(Reader::summary);
     let all = |of: fn(&Summary) -> Option<u64>| feet().map(of).sum::<Option<u64>>();
@@ -98,13 +98,13 @@ fn sum(records: &[Reader]) -> Summary {
     }
 }
 
-/// An access of the merged runs, and which one follows.
+/// An access of the merged runs, with the index of its successor.
 struct Node {
     access: Access,
     next: Option<usize>,
 }
 
-/// How many runs read a page or a name, the last that did, and the access that stands for it.
+/// Number of runs that read a page or a name, the last of these runs, and the access kept for it.
 #[derive(Clone, Copy)]
 struct Count {
     runs: u32,
@@ -112,15 +112,15 @@ struct Count {
     node: u32,
 }
 
-/// No access yet.
+/// Marks a page or name without an access.
 const NONE: u32 = u32::MAX;
 
-/// A record that is being made of others.
+/// The merged record while it is made.
 struct Merging {
     making: Making,
-    /// Files by their paths: the facts hold of the record whose access comes first.
+    /// Files by path. Size and time come from the record whose access comes first.
     files: FxHashMap<PathBuf, FileId>,
-    /// Threads by the number of the record and their own.
+    /// Threads, by the record's number and the thread's own.
     threads: FxHashMap<(usize, ThreadId), ThreadId>,
 }
 
@@ -135,7 +135,7 @@ impl Merging {
         }
     }
 
-    /// The merged record's number of a file of one of the records; `None` if it names no such file.
+    /// The merged record's number of a file in one of the records; `None` if that record does not name the file.
     fn file(&mut self, id: FileId, files: &Files) -> Option<FileId> {
         let meta = files.get(&id)?;
         if let Some(&known) = self.files.get(&meta.path) {
@@ -146,7 +146,7 @@ impl Merging {
         Some(next)
     }
 
-    /// Defines the file of an access, if it is new, and the thread.
+    /// Defines the file of an access, if it is new, and its thread.
     fn define(
         &mut self,
         record: usize,
@@ -171,7 +171,7 @@ impl Merging {
         Ok(next)
     }
 
-    /// All accesses of the records, those of one after those of the other.
+    /// All accesses of the records, one record after the other.
     fn in_turn(&mut self, records: &mut [Reader], files: &[Files]) -> Result<u64> {
         let (mut begin, mut kept) = (0_u64, 0);
         for (number, reader) in records.iter_mut().enumerate() {
@@ -198,7 +198,7 @@ impl Merging {
         Ok(kept)
     }
 
-    /// What most runs read; how many accesses that is, and how many all are.
+    /// Writes the accesses that most runs have. Returns their number and the number of all.
     fn runs(&mut self, records: &mut [Reader], files: &[Files]) -> Result<(u64, u64)> {
         let mut counts: FxHashMap<(FileId, u64), Count> = FxHashMap::default();
         let mut all = 0;
@@ -233,7 +233,7 @@ impl Merging {
         let mut nodes: Vec<Node> = Vec::new();
         let mut first = None;
         for (number, reader) in records.iter_mut().enumerate() {
-            // The access after which the next one of this run comes.
+            // The access after which this run's next access is inserted.
             let mut before: Option<usize> = None;
             while let Some(access) = reader.next_access() {
                 let access = access?;
@@ -253,7 +253,7 @@ impl Merging {
                     let count = counts.get(&(file, place))?;
                     Some(count.node).filter(|&node| node != NONE)
                 });
-                // All of a run that is the first is kept, as it read the same page again; of others what is new.
+                // The first run keeps repeated reads of a page; other runs add new pages only.
                 if let Some(node) = stands.filter(|_| number > 0) {
                     before = Some(node as usize);
                     continue;
@@ -291,14 +291,14 @@ impl Merging {
     }
 }
 
-/// The pages that an access reads, or the place of a name.
+/// The pages of an access, or the place of a name.
 fn places(access: &Access) -> std::ops::Range<u64> {
     match access.kind {
         Kind::List => NAMES + 1..NAMES + 2,
         kind if kind.names() => NAMES..NAMES + 1,
         _ => {
             let pages = access.extent.pages();
-            // A map of nothing, or a read at the end, is one place.
+            // An empty mapping, or a read at the end of the file, counts as one place.
             pages.start..pages.end.max(pages.start + 1)
         }
     }

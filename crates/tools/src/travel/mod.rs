@@ -1,7 +1,7 @@
-//! Records that travel: to other tools and from them (`export`, `import`), to other machines, and several as one (`merge`).
+//! Records in other formats (`export`, `import`), on other machines, and several joined (`merge`).
 //!
-//! Invariants: a file that is written, and a record, is replaced as a whole or stays as it was. What is imported names only files that the
-//! user may read: each is opened before it gets into a record. What is left out is said with its name.
+//! Invariants: a file or record is replaced as a whole or not at all. An imported record names only files that the user may read: each is
+//! opened first. Everything left out is named.
 //!
 //! Data flow: record → [`export`] → list; list, trace or record → [`import`], [`here`] → record; records → [`merge`] → record.
 
@@ -26,12 +26,12 @@ use foreread_words::{counted, plain};
 
 use crate::output::unable;
 
-/// What a word begins with in place of which a record has its hash.
+/// Prefix of a redacted word, before its hash.
 const REDACTED: &str = "redacted:";
-/// Names of files that are said one by one.
+/// Number of left-out files that are named one by one.
 const NAMED: usize = 10;
 
-/// What can be imported.
+/// Formats that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
     /// A list.
@@ -54,16 +54,16 @@ impl From {
     }
 }
 
-/// Where a record goes, and whose it is.
+/// Destination and command of a new record.
 struct Goal {
     identity: Identity,
     place: Place,
-    /// The store that it goes into, if it does.
+    /// The store, if the record goes there.
     store: Option<Store>,
 }
 
 impl Goal {
-    /// The record of a command that is given, or of `own`, in the store or in a file.
+    /// The record of the given command, or of `own`, in the store or in a file.
     fn of(command: &[OsString], own: Option<Identity>, output: Option<&Path>) -> Result<Self> {
         let identity = own
             .filter(|_| command.is_empty())
@@ -81,7 +81,7 @@ impl Goal {
             });
         }
         let store = Store::open()?;
-        // A newer foreread's record is not replaced.
+        // A record of a newer foreread is not replaced.
         store.look(&identity)?;
         Ok(Self {
             place: store.place_for(&identity),
@@ -99,7 +99,7 @@ impl Goal {
         }
     }
 
-    /// The record is there: makes room for it in the store.
+    /// Makes room in the store after the record was written.
     fn settle(&self) -> Result<()> {
         match &self.store {
             Some(store) => store.settle(&self.identity),
@@ -108,7 +108,7 @@ impl Goal {
     }
 }
 
-/// Says on standard error what was left out, the first names one by one.
+/// Prints to standard error what was left out, with the first names.
 fn say_left_out(names: &[String], kind: (&str, &str)) {
     for name in names.iter().take(NAMED) {
         eprintln!("foreread: {}", plain(name));
