@@ -1,7 +1,7 @@
-//! Whether the program can take foreread's place at once, because all that its record says is in memory, or has to.
+//! Decides whether the program replaces foreread's process at once, because its whole plan is in memory or because it must.
 //!
-//! Everything here is found in the kernel's caches or not at all: no file system is asked, so none can hold the program up. Where
-//! anything is missing, the helper process looks it up.
+//! Every answer here comes from the kernel's caches. No file system is called, so none can delay the program. If an answer is missing, the
+//! helper process finds it.
 //!
 //! Data flow: command → its record, if that is in memory → the record's sample, held against memory.
 
@@ -15,15 +15,15 @@ use super::observer::Choice;
 use super::served::not_worth;
 use super::summary::Why;
 
-/// Of the runs whose plan is in memory one in so many is accompanied to its end, to find out whether the program still reads what
-/// its record says.
+/// Of the runs whose plan is in memory, one in this many is observed to its end, to check that the program still reads what its record
+/// says.
 const ACCOMPANIED: u32 = 16;
 
-/// Why foreread did nothing for a service that reports to its manager, if it cannot live beside the service.
+/// The reason why foreread did nothing for a service that reports to its manager, if it cannot run beside the service.
 pub(super) const LISTENED_TO: &str = "its service manager listens to the process that it has started, which the program has to be (NOTIFY_SOCKET)";
 
-/// Whether a service manager has started this process, and listens to it alone: it refuses messages of a child, such as "ready". The
-/// manager may be an ancestor's; systemd (since version 248) names the process that it has started.
+/// True if a service manager started this process and accepts messages of this process only: it ignores a child's message such as "ready".
+/// The environment may come from an ancestor's manager; systemd names the process that it started (since version 248).
 pub(super) fn is_listened_to() -> bool {
     let started = std::env::var("SYSTEMD_EXEC_PID").ok();
     let is_own = |pid: String| pid == std::process::id().to_string();
@@ -40,7 +40,7 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
         return None;
     }
     let (found, record) = foreread_store::find_in_memory(&args.command)?;
-    // What differs from the record is said at the end of a run that is accompanied.
+    // Differences from the record are reported at the end of an observed run.
     let is_copy = |(_, how): &(_, Difference)| *how == Difference::Copied;
     let look = not_worth(&found, &record, &record.files())
         .filter(|look| look.differences.iter().all(is_copy))?;
@@ -52,7 +52,7 @@ pub(super) fn is_in_memory(args: &RunArgs) -> Option<(Vec<String>, Why)> {
     Some((summary.unobserved.clone(), why(&look, summary)))
 }
 
-/// Why nothing is done for a program of whose plan this was found in memory, by the foot of its record.
+/// The reason for doing nothing if the look found the plan in memory, from the foot of the program's record.
 pub(super) fn why(look: &Look, recorded: &Summary) -> Why {
     match (look.missing, look.gain(recorded, processor::count())) {
         (1.., Some(gain_ns)) => Why::LittleGain {

@@ -32,7 +32,7 @@ pub struct RunArgs {
     pub redact: bool,
     /// Bytes of a rank's part of the collective cache, if not the usual.
     pub cache: Option<u64>,
-    /// Where files of a record that is followed lie now.
+    /// Present paths of the files in the followed record.
     pub map: PathMap,
     /// Limits of the record.
     pub limits: Limits,
@@ -57,8 +57,8 @@ impl RunArgs {
         }
     }
 
-    /// Whether the program may take this process's place, with nobody left to print the account or to write it to a file of the
-    /// user's own, and the program not a child that the kernel's observer would see.
+    /// True if the program may replace this process. Then no process is left to print the account or to write it to the user's file, and
+    /// the program is no child that the kernel's observer would see.
     pub(super) fn may_make_way(&self) -> bool {
         let has_files = self.json.is_some() || self.output.is_some();
         !has_files && !self.explain && self.observer != Choice::Ebpf

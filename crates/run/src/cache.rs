@@ -18,12 +18,12 @@ const SIZE: u64 = 32 << 20;
 /// The pages that a part has room for at least: as many are read at a time, each in a place of its own, and with fewer one read would
 /// wait for the other.
 const LEAST: u64 = 16;
-/// The variable that says how large it is to be.
+/// Environment variable with the cache's size.
 const SIZE_ENV: &str = "FOREREAD_CACHE_SIZE";
-/// The variable that says whether it is to be used, whatever the file system.
+/// Environment variable that switches the cache on or off for all file systems.
 const MODE_ENV: &str = "FOREREAD_CACHE_MODE";
 
-/// The segment of this process's rank, of so many bytes; `None` for what no launcher has started as a rank.
+/// The segment of this process's rank, with this many bytes; `None` if no launcher started the process as a rank.
 pub(super) fn segment(size: Option<u64>) -> Result<Option<Segment>> {
     if foreread_store::rank().is_none() {
         return Ok(None);
@@ -34,8 +34,7 @@ pub(super) fn segment(size: Option<u64>) -> Result<Option<Segment>> {
         .with_context(|| format!("{said}there is no collective cache"))
 }
 
-/// How large it is to be, in bytes: as an option says, else as the variable says, else as usual; and what a message about that begins
-/// with.
+/// The size in bytes from the option, else from the variable, else the default. Also returns the start of an error message about the value.
 fn sized(option: Option<u64>, variable: Option<String>) -> Result<(u64, String)> {
     let (size, said) = match (option, variable) {
         (Some(size), _) => (Ok(size), "--cache: ".to_owned()),
@@ -86,7 +85,7 @@ pub(super) fn collective(
     Ok(Some(Collective::new(segment, decided?)))
 }
 
-/// What came of a rank's part, as scripts read it. Sizes in bytes.
+/// Account of a rank's part of the cache, as JSON. Sizes in bytes.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct CacheAccount {
     /// The size of all pages.
@@ -97,7 +96,7 @@ pub(super) struct CacheAccount {
     counts: Counted,
 }
 
-/// What was done.
+/// Counts of the cache's work.
 #[derive(Debug, Default, Serialize)]
 struct Counted {
     /// Fills from the file system or another rank's part, and of these the latter.
@@ -107,8 +106,7 @@ struct Counted {
     taken_bytes: u64,
     /// Fills that failed because the page was written meanwhile or cannot be read.
     lost: u64,
-    /// Bytes that were read beside what the rank is foretold to read, in one piece with that, because ranks read them of the pages
-    /// before.
+    /// Bytes that were read in one piece with predicted pages, because other ranks read such bytes of the pages before.
     beside_bytes: u64,
     /// Reads served from the own part, from that of another rank on this host, and from another host's.
     hit_local: u64,
@@ -117,7 +115,7 @@ struct Counted {
     hit_host_bytes: u64,
     hit_remote: u64,
     hit_remote_bytes: u64,
-    /// Of these, reads that waited for a fill.
+    /// Reads that waited for a fill, among these.
     late: u64,
     /// Reads that found nothing.
     missed: u64,
@@ -169,7 +167,7 @@ impl CacheAccount {
         }
     }
 
-    /// Whether anything went into it.
+    /// True if anything was fetched into the cache.
     pub(super) fn is_used(&self) -> bool {
         self.counts.filled + self.counts.lost > 0
     }
@@ -182,7 +180,7 @@ impl CacheAccount {
     /// In a few words, for the line of a run; the same for all ranks.
     pub(super) const SHORT: &str = "by the collective cache";
 
-    /// Where the files of each file system went.
+    /// The choice between page cache and collective cache for each file system, in words.
     pub(super) fn chosen(&self) -> impl Iterator<Item = String> {
         self.file_systems.iter().map(|(fs, home)| match *home {
             "page cache" => format!("{fs}: the page cache is shared: plain prefetching"),
@@ -190,7 +188,7 @@ impl CacheAccount {
         })
     }
 
-    /// What was done, in rows.
+    /// The counts as rows of text.
     pub(super) fn rows(&self) -> Vec<String> {
         let counts = &self.counts;
         let changed = (counts.changed > 0).then(|| {
@@ -223,7 +221,7 @@ impl CacheAccount {
         rows.into_iter().chain(changed).chain(unseen).collect()
     }
 
-    /// What changes of a file reach ranks later than by plain reads.
+    /// Changes of a file that reach ranks later than with plain reads.
     const UNSEEN: &str = "seen at the next sync or open only: writes of other hosts, and stores to mapped pages that had unsaved changes when the file was opened";
 }
 

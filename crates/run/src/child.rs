@@ -20,9 +20,9 @@ use super::observer::Seat;
 /// The program's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
-    /// How.
+    /// How the process ended.
     pub(super) ending: End,
-    /// What the kernel counted of it and the children it waited for.
+    /// The kernel's counters of the process and the children it waited for.
     pub(super) io: Option<IoCounters>,
     /// Its processor time, and that of the children that it waited for.
     pub(super) cpu: Duration,
@@ -55,8 +55,8 @@ impl Incoming {
         self.group = GroupWatch::start().ok();
     }
 
-    /// Puts the command in this process's place, with these variables, and with the signals as they were before they were
-    /// blocked; comes back with why that fails.
+    /// Replaces this process by the command, with these variables, and with the signal mask as it was before foreread blocked signals.
+    /// Returns only on failure, with the reason.
     pub(super) fn make_way(
         self,
         command: &[OsString],
@@ -68,8 +68,7 @@ impl Incoming {
         spawn::replace(program, command, variables, Some(&self.signals))
     }
 
-    /// Takes the signals that are there, with no program to pass them on to; whether one of them would end a process that
-    /// does not handle it.
+    /// Consumes pending signals while there is no program to pass them on to. True if one of them would end a process without a handler.
     pub(super) fn drain(&self) -> bool {
         let mut ends = false;
         while let Ok(Some(received)) = self.signals.next() {
@@ -78,15 +77,15 @@ impl Incoming {
         ends
     }
 
-    /// Whether a signal is to be passed on.
+    /// True if a signal is to be passed on.
     fn is_for_program(&self, received: Received) -> bool {
-        // What foreread has used or done concerns nobody else.
+        // Limits of foreread's own processor time or file size concern foreread only.
         let own_limit = received.from_kernel && signals::is_limit(received.signal);
         !received.from_self && !own_limit && !self.went_to_group(received)
     }
 
-    /// Whether a signal was sent to the whole process group: the program has it then, unless it
-    /// has left the group and would not get it without foreread either.
+    /// True if a signal was sent to the whole process group. Then the program received it too, unless it has left the group, in which case
+    /// it would not have received it without foreread either.
     fn went_to_group(&self, received: Received) -> bool {
         let group = self.group.as_ref();
         group
@@ -101,7 +100,7 @@ impl AsFd for Incoming {
     }
 }
 
-/// That a command cannot be run: the status a shell would give, and why.
+/// The result for a command that cannot be started: a shell's exit status, and the reason.
 pub(super) fn failed(why: io::Error) -> (End, io::Error) {
     let code = if why.kind() == io::ErrorKind::NotFound {
         127
@@ -111,8 +110,8 @@ pub(super) fn failed(why: io::Error) -> (End, io::Error) {
     (End::Exited(code), why)
 }
 
-/// Whether this is said of a process that could not be made, rather than of the command: a limit of processes is
-/// reached, or a system-call filter refuses them. In the place of this process the command may run all the same.
+/// True if a new process could not be created, because of a limit of processes or a system-call filter. The command may still run in place
+/// of this process.
 pub(super) fn lacks_process(why: &io::Error) -> bool {
     let errno = Errno::from_io_error(why);
     matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::PERM))
@@ -174,7 +173,7 @@ impl Child {
         &self.incoming
     }
 
-    /// Pass on the signals that are there, as far as the program's end.
+    /// Passes on pending signals until the program ends.
     fn pass_on(&self) -> Result<Option<Ended>> {
         while let Some(received) = self.incoming.signals.next()? {
             if received.signal == Signal::CHILD.as_raw() {

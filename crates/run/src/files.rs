@@ -1,11 +1,10 @@
 //! The files of a session: each has one number, whatever names lead to it.
 //!
-//! A file is known by its device and inode, and by when it was made: a file system gives the inode of a deleted file to
-//! the next one. The files of the record that is followed come first, under the record's numbers, so that
-//! observed and planned reads name a file by the same number. Files that the record does not have are numbered after them
-//! as they are met.
+//! A file is identified by device, inode and creation time, because a file system reuses the inodes of deleted files. Files of the followed
+//! record come first and keep the record's numbers, so observed and planned reads have the same number for a file. Other files get the
+//! following numbers when they are first used.
 //!
-//! Invariant: [`Files::met`] holds every file that was met in this run, as it was found last.
+//! Invariant: [`Files::met`] has every file used in this run, in its latest known state.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -20,10 +19,10 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::user_space::UserSpace;
 
-/// Files told apart: bounds the memory that opens of another user's process, real or made up, can take here.
+/// Limit of files: bounds the memory that another user's process can consume by opening files, real or made up.
 const FILES: usize = 1 << 22;
 
-/// Damage of a record, once found: it shows when it is reached.
+/// Damage of a record, set when reading reaches it.
 pub(super) type Trouble = Arc<OnceLock<String>>;
 
 /// Say so if a record breaks off.
@@ -38,7 +37,7 @@ fn cut_short(reader: &Reader, trouble: &Trouble) {
     }
 }
 
-/// What the kernel knows a file by: device and inode.
+/// The kernel's identity of a file: device and inode.
 type Inode = (u64, u64);
 
 fn inode(meta: &FileMeta) -> Inode {
@@ -50,7 +49,7 @@ fn hash(path: &Path) -> u64 {
     FxBuildHasher.hash_one(path.as_os_str())
 }
 
-/// The files of a record, by their inodes: a file that has several names in it is one, whose pages are in memory once.
+/// The files of a record, by inode. A file with several names in the record is one file, because its pages are in memory once.
 ///
 /// Only the files of a record's sample are known at first. The others are read at the first question for one of them, so of a
 /// plan that is in memory they are never read.
@@ -58,11 +57,11 @@ fn hash(path: &Path) -> u64 {
 pub(super) struct Recorded {
     sampled: Arc<BTreeMap<FileId, FileMeta>>,
     outline: Option<Box<Outline>>,
-    /// The command that the record is to serve, if it is another's.
+    /// The command that follows the record, if the record is of another command.
     wanted: Option<Identity>,
-    /// Whether files in user space are left alone.
+    /// True if files in user space are left alone.
     spares: bool,
-    /// Where its files lie now.
+    /// Present paths of the record's files.
     map: PathMap,
     whole: OnceLock<Whole>,
     trouble: Trouble,
@@ -72,17 +71,17 @@ pub(super) struct Recorded {
 #[derive(Default)]
 struct Whole {
     files: Arc<BTreeMap<FileId, FileMeta>>,
-    /// Those that are not followed: the recorded run wrote them itself or dropped their pages, they are of another command, or spared.
+    /// Files that are not followed: the recorded run wrote them or dropped their pages, they belong to another command, or they are spared.
     skipped: FxHashSet<FileId>,
-    /// Those that lie in user space, and are left alone for that.
+    /// Files in user space that are left alone.
     spared: FxHashSet<FileId>,
     first: FxHashMap<Inode, FileId>,
     /// The first name of each file that is another name of one.
     others: FxHashMap<FileId, FileId>,
-    /// Files by the hashes of their paths, once one is asked for: of a program that is left to itself at once, none is. Of two
-    /// paths with one hash the first is found, and the other is met as a file that the record does not have.
+    /// Files by the hashes of their paths, built at the first lookup: a program that is left alone at once has none. If two paths have the
+    /// same hash, only the first is found, and the other counts as new.
     named: OnceLock<FxHashMap<u64, FileId>>,
-    /// The reader that took them in, until somebody takes it for the accesses.
+    /// The reader that read the file definitions, until it is taken for the accesses.
     reader: Mutex<Option<Box<Reader>>>,
 }
 
@@ -102,7 +101,7 @@ impl Whole {
         };
         let skipped = files.iter().filter(|(id, meta)| is_skipped(id, meta));
         let skipped: FxHashSet<_> = skipped.map(|(&id, _)| id).collect();
-        // A name that is followed stands for the file, whichever comes first.
+        // A followed name represents its file, whatever their order.
         let read = files.iter().filter(|(id, _)| !skipped.contains(id));
         let left = skipped.iter().filter_map(|id| files.get_key_value(id));
         for (&id, meta) in read.chain(left) {
@@ -162,7 +161,7 @@ impl Recorded {
         }
     }
 
-    /// How many of its files are left alone because they lie in user space, as far as is known.
+    /// Number of its files left alone because they are in user space, as far as is known.
     pub(super) fn spared(&self) -> usize {
         self.whole.get().map_or(0, |whole| whole.spared.len())
     }
@@ -175,7 +174,7 @@ impl Recorded {
         }
     }
 
-    /// What stands for the plan, unless the record is another command's, which has other files.
+    /// The plan's outline; `None` if the record is another command's, which has other files.
     pub(super) fn outline(&self) -> Option<&Outline> {
         self.outline.as_deref().filter(|_| self.wanted.is_none())
     }
@@ -221,19 +220,19 @@ impl Recorded {
         }
     }
 
-    /// Whether the file is left out.
+    /// True if the file is not followed.
     pub(super) fn skips(&self, file: FileId) -> bool {
         self.whole().skipped.contains(&file)
     }
 
-    /// Whether the program's reads of a recorded file do not count: it drops the pages itself, or they are spared.
+    /// True if reads of a recorded file do not count: the program drops its pages itself, or the file is spared.
     pub(super) fn is_left_alone(&self, file: FileId) -> bool {
         let Whole { files, spared, .. } = self.whole();
         let meta = files.get(&file);
         spared.contains(&file) || meta.is_some_and(|meta| meta.advice == Advice::Dropped)
     }
 
-    /// Whether the file is among those that are followed.
+    /// True if the file is followed.
     pub(super) fn follows(&self, file: FileId) -> bool {
         let whole = self.whole();
         whole.files.contains_key(&file) && !whole.skipped.contains(&file)
@@ -244,7 +243,7 @@ impl Recorded {
         self.whole().others.get(&file).copied().unwrap_or(file)
     }
 
-    /// The number of a file that is met: that of its name, or of the file that it is another name of.
+    /// The number of a file: that of its name, or of the file that has this name as another one.
     fn find(&self, meta: &FileMeta) -> Option<FileId> {
         let Whole { files, first, .. } = self.whole();
         let named = self.named().get(&hash(&meta.path)).copied();
@@ -318,8 +317,8 @@ impl Files {
         }
     }
 
-    /// The number of the file that was found to be this, and was `made` then, if the run made it; and whether it is met for the first time.
-    /// `None` where there are too many.
+    /// The number of a file, and true if this is its first use. `made` is the time of its creation by this run, if the run created it.
+    /// `None` beyond the limit of files.
     pub(super) fn meet(
         &mut self,
         meta: FileMeta,
@@ -348,7 +347,7 @@ impl Files {
         Some((id, true))
     }
 
-    /// Whether the file that was found to be this, and was `made` then, was met.
+    /// True if the file was used before. `made` as in [`Self::meet`].
     pub(super) fn knows(&self, meta: &FileMeta, made: Option<SystemTime>) -> bool {
         let known = self.inodes.get(&inode(meta));
         known.is_some_and(|(_, then)| *then == made)
@@ -371,7 +370,7 @@ impl Files {
         self.met.get(&file)
     }
 
-    /// All files that were met, as they were found last.
+    /// All files used in this run, in their latest known states.
     pub(super) fn all_met(&self) -> impl Iterator<Item = (FileId, &FileMeta)> {
         self.met.iter().map(|(&id, meta)| (id, meta))
     }
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!(files.meet(meta("/a", 1), at(1)), Some((FileId(0), true)));
         assert_eq!(files.meet(meta("/b", 1), at(2)), Some((FileId(1), true)));
         assert_eq!(files.met(FileId(0)).path.as_os_str(), "/a");
-        // As it is with a recorded file that this run deletes.
+        // The same for a recorded file that this run deletes.
         let record = recorded(&[(0, meta("/a", 1))], &[]);
         let mut files = Files::new(record);
         assert_eq!(files.meet(meta("/a", 1), at(1)), Some((FileId(0), true)));

@@ -22,10 +22,10 @@ use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::chosen;
 
-/// What each device is taken for, in words, by its name.
+/// Descriptions of each device's profile, by the device's name.
 type Devices = Arc<Mutex<BTreeMap<String, String>>>;
 
-/// A program whose reads are guessed, as known before its start.
+/// Guesses about a program's reads, prepared before its start.
 pub(super) struct Guesses {
     /// The roles of its files, by its command line.
     pub(super) roles: Roles,
@@ -33,7 +33,7 @@ pub(super) struct Guesses {
     pub(super) learnt: Vec<Learnt>,
 }
 
-/// What came of a session.
+/// Result of a session.
 pub(super) struct Followed {
     /// The session's account; `None` if the engine died.
     pub(super) report: Option<Report>,
@@ -43,16 +43,16 @@ pub(super) struct Followed {
     pub(super) overtaken: HashSet<PathBuf>,
     /// Damage of the record, as far as known.
     pub(super) trouble: Option<String>,
-    /// Why no device goes by what was measured of it.
+    /// The reason why no device has a measured profile.
     pub(super) unmeasured: Option<String>,
-    /// Where the program left the record, if it did and that is known.
+    /// The point at which the program left the record, if it did and the point is known.
     pub(super) left: Option<Left>,
-    /// What became of the files that the recorded run waited longest for.
+    /// Fates of the pages of the files with most waiting in the recorded run.
     pub(super) fates: Vec<FileFates>,
 }
 
 impl Followed {
-    /// This, and what was guessed beside it of files that the record does not have.
+    /// Adds the result of the guesses about files that the record does not have.
     pub(super) fn and(mut self, guessed: Self) -> Self {
         if let (Some(report), Some(other)) = (&mut self.report, guessed.report) {
             // Both were shown these reads.
@@ -89,7 +89,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Guess what is read, for a rank with a part of the collective cache or not; observations' times count from `start`.
+    /// Starts guessing, for a rank with a part of the collective cache or for any other program. Observation times count from `start`.
     pub(super) fn start(
         guesses: Guesses,
         collective: Option<Collective>,
@@ -139,7 +139,7 @@ impl Follower {
         })
     }
 
-    /// Have what was observed looked at.
+    /// Passes the observations on to the session's thread.
     pub(super) fn flush(&self) {
         if self.session.backlog() > 0 {
             self.session.wake();
@@ -152,7 +152,7 @@ impl Follower {
         (ledger.issued, ledger.useful + ledger.late)
     }
 
-    /// What became so far of what was fetched.
+    /// The ledger so far.
     pub(super) fn so_far(&self) -> SoFar {
         let ledger = self.session.ledger();
         SoFar {
@@ -163,17 +163,17 @@ impl Follower {
         }
     }
 
-    /// Whether what the program waits for may be on its way, or about to be asked for.
+    /// True if the program's current read may be on its way, or about to be requested.
     pub(super) fn is_busy(&self) -> bool {
         self.session.is_busy()
     }
 
-    /// Whether what the program reads next is foreseen: then nobody else need read ahead for it.
+    /// True if the program's next read is foreseen, so the kernel need not read ahead.
     pub(super) fn is_foreseen(&self) -> bool {
         self.session.is_foreseen()
     }
 
-    /// What the program reads is not observed from now on, or was not all the time.
+    /// From now on, or for some time, the program's reads are not observed.
     pub(super) fn look_away(&self) {
         self.session.look_away();
     }
@@ -192,7 +192,7 @@ impl Follower {
         }
     }
 
-    /// What each device met is taken for, in words, by its name.
+    /// Descriptions of each device's profile, by the device's name.
     pub(super) fn devices(&self) -> BTreeMap<String, String> {
         self.devices
             .lock()
@@ -215,8 +215,7 @@ impl Follower {
         });
     }
 
-    /// Whether the session has any use for a read: none of a program whose reads do not wait, once all that was fetched is accounted
-    /// for.
+    /// True if the session has use for a read. It has none if the program's reads do not wait and everything fetched is accounted for.
     fn wants(&mut self, sequence: &Sequence) -> bool {
         if sequence.first.waited() {
             self.patience = IDLE_READS;

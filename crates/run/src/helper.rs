@@ -1,16 +1,15 @@
 //! The two processes of a run, and their messages.
 //!
-//! The caller of foreread waits for the *front*: it starts the program, passes signals on, waits for the program's end, and
-//! prints. It makes no call that a file system could hold up. All the rest is the *helper's*: the store, the record, the
-//! session, the account. The front waits for the helper twice, for as long as the helper works, but in all no longer than
-//! [`PATIENCE`] while the helper is held up; then it goes on without the helper, and says what the helper was doing.
+//! The caller of foreread waits for the *front*, which starts the program, passes signals on, waits for the program's end, and prints. The
+//! front makes no call that a file system could delay. The *helper* does everything else: the store, the record, the session, the account.
+//! The front waits for the helper twice. It waits as long as the helper works, but no longer than [`PATIENCE`] in all while the helper is
+//! blocked; then it goes on without the helper and reports which step blocked.
 //!
 //! Data flow: helper → front: the libraries, its present action, "ready", the account. Front → helper: the program's start and
 //! end.
 //!
-//! A service that reports to its manager has to be the process that the manager started: it takes the front's place, and the
-//! helper, then an orphan, notices the end of the service itself. It does not stay for that once the service has
-//! started ([`start_up`](crate::start_up)).
+//! A service that reports to its manager must be the process that the manager started, so it replaces the front. The helper becomes an
+//! orphan and notices the service's end by itself. It leaves when the service has started ([`start_up`](crate::start_up)).
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -28,10 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{Ended, Incoming};
 
-/// How long the front waits at either end while the helper is held up: what a program may notice at its start and end, and
-/// five turns of a disk's platter.
+/// Total time for which the front waits for a blocked helper, at the start and at the end: a delay that is just noticeable, and five turns
+/// of a disk's platter.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How often the front looks whether it is. One look takes 20 to 80 µs.
+/// Interval at which the front checks whether the helper is blocked. A check takes 20 to 80 µs.
 const TICK: Duration = Duration::from_millis(2);
 
 const LIBRARY: u8 = b'L';
@@ -44,20 +43,20 @@ const ENDED: u8 = b'E';
 /// Tag and length.
 const HEAD: usize = 5;
 
-/// That the program was started.
+/// Message: the program was started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     /// Its number.
     pub(super) pid: u32,
-    /// Whether the library was put into it.
+    /// True if the preload library is in the program.
     pub(super) has_library: bool,
-    /// What the front did not wait for.
+    /// The step that the front did not wait for.
     pub(super) late: Option<String>,
-    /// Whether it takes the front's place, which says no more then.
+    /// True if the program replaces the front, which sends no more messages then.
     pub(super) in_place: bool,
 }
 
-/// How the program ended, and when.
+/// How and when the program ended.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Finished {
     code: Option<i32>,
@@ -85,7 +84,7 @@ impl Finished {
         }
     }
 
-    /// Of a program that goes on, and of which this is known so far.
+    /// Facts about a program that is still running.
     pub(super) fn not_yet(wall: Duration, device_bytes: Option<u64>, cpu_ns: Option<u64>) -> Self {
         Self {
             code: None,
@@ -104,7 +103,7 @@ impl Finished {
     }
 }
 
-/// A message: its tag, and what belongs to it.
+/// A message: its tag and its data.
 type Message = (u8, Vec<u8>);
 
 fn send(mut link: &UnixStream, tag: u8, payload: &[u8]) -> io::Result<()> {
@@ -115,7 +114,7 @@ fn send(mut link: &UnixStream, tag: u8, payload: &[u8]) -> io::Result<()> {
     link.write_all(&message)
 }
 
-/// The first of the messages that have arrived, if all of it has.
+/// The first complete message among the received bytes.
 fn next(arrived: &mut Vec<u8>) -> Option<Message> {
     let (&tag, rest) = arrived.split_first()?;
     let (len, rest) = rest.split_first_chunk()?;
@@ -128,7 +127,7 @@ fn next(arrived: &mut Vec<u8>) -> Option<Message> {
 /// Waits until one of these can be read, at most for `timeout`.
 fn await_any(fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    // What cannot be waited for is looked at.
+    // Descriptors that cannot be polled are checked directly.
     let _ = poll(fds, timeout.as_ref());
 }
 
@@ -138,7 +137,7 @@ pub(super) struct Link {
     arrived: Vec<u8>,
     /// The front's process number.
     pub(super) pid: u32,
-    /// The program that has taken the front's place.
+    /// The program that has replaced the front.
     beside: Option<Beside>,
 }
 
@@ -158,7 +157,7 @@ impl Beside {
         })
     }
 
-    /// Waits for its end. How it ended, only its own parent hears.
+    /// Waits for its end. Only its parent learns how it ended.
     fn wait(&self, timeout: Option<Duration>) -> Option<Finished> {
         let mut fds = [PollFd::new(&self.end, PollFlags::IN)];
         await_any(&mut fds, timeout);
@@ -186,7 +185,7 @@ impl Link {
         let _ = send(&self.front, DOING, what.as_bytes());
     }
 
-    /// That the program may be started; whether the library is to be put into it.
+    /// Message: the program may be started, with or without the preload library.
     pub(super) fn ready(&self, by_library: bool) {
         let _ = send(&self.front, READY, &[u8::from(by_library)]);
     }
@@ -196,7 +195,7 @@ impl Link {
         let _ = send(&self.front, ACCOUNT, text.as_bytes());
     }
 
-    /// Waits for the program to be started; `None` where it is not.
+    /// Waits for the program's start; `None` if it is not started.
     pub(super) fn started(&mut self) -> Option<Started> {
         loop {
             match self.take() {
@@ -213,18 +212,18 @@ impl Link {
         }
     }
 
-    /// Whether this process may end before the program: it is no child of the program, which would hear of that.
+    /// True if this process may end before the program: it is no child of the program, which would notice its end.
     pub(super) fn is_apart(&self) -> bool {
         let parent = getppid().map(|parent| parent.as_raw_nonzero().get().unsigned_abs());
         self.beside.is_some() && parent != Some(self.pid)
     }
 
-    /// Waits for the program's end, at most for `timeout`. Where the front is gone this process ends.
+    /// Waits for the program's end, at most for `timeout`. This process ends if the front is gone.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Option<Finished> {
         if let Some(beside) = &self.beside {
             return beside.wait(timeout);
         }
-        // Of a short program the end may have arrived with the start.
+        // The end of a short program may have arrived together with its start.
         let arrived = self.take();
         if arrived.is_none() && self.receive(timeout).is_none() {
             std::process::exit(0);
@@ -242,7 +241,7 @@ impl Link {
         next(&mut self.arrived)
     }
 
-    /// Takes what arrives within `timeout`; `None` if the front is gone.
+    /// Receives messages for `timeout`; `None` if the front is gone.
     fn receive(&mut self, timeout: Option<Duration>) -> Option<()> {
         let mut fds = [PollFd::new(&self.front, PollFlags::IN)];
         await_any(&mut fds, timeout);
@@ -259,7 +258,7 @@ impl AsFd for Link {
     }
 }
 
-/// Takes what has arrived; `None` at its end.
+/// Receives available bytes; `None` at the end of the stream.
 fn take_in(mut link: &UnixStream, arrived: &mut Vec<u8>) -> Option<()> {
     let mut buffer = [0; 4096];
     match link.read(&mut buffer) {
@@ -280,12 +279,12 @@ fn take_in(mut link: &UnixStream, arrived: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Why the front goes on without the helper.
+/// The reason why the front goes on without the helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Without {
-    /// It was held up by this.
+    /// This step blocked the helper.
     HeldUp(String),
-    /// It has ended.
+    /// The helper has ended.
     Ended,
     /// A signal came that ends the front.
     Signalled,
@@ -334,13 +333,13 @@ impl Front {
         self.helper.pid()
     }
 
-    /// Says that the program was started.
+    /// Tells the helper that the program was started.
     pub(super) fn started(&self, started: &Started) {
         let message = serde_json::to_vec(started).unwrap_or_default();
         let _ = send(&self.helper.link, STARTED, &message);
     }
 
-    /// Reports the end of the program; returns the text to print. The helper has ended by then, unless it is stuck.
+    /// Tells the helper that the program has ended; returns the text to print. The helper has ended by then, unless it is blocked.
     pub(super) fn ended(
         &mut self,
         finished: &Finished,
@@ -361,8 +360,8 @@ impl Front {
         Ok(String::from_utf8_lossy(&account).into_owned())
     }
 
-    /// Has the helper end: no program was started. Whether it has ended, and is no child of this process any more: one
-    /// that a file system holds up is not waited for.
+    /// Ends the helper, because no program was started. True if it has ended and was reaped. A helper blocked by a file system is not
+    /// waited for.
     pub(super) fn dismiss(&self) -> bool {
         self.helper.kill();
         let begun = Instant::now();
@@ -384,7 +383,7 @@ impl Front {
                     LIBRARY => self.libraries.push(OsStr::from_bytes(&payload).into()),
                     DOING => self.doing = String::from_utf8_lossy(&payload).into_owned(),
                     _ if tag == wanted => return Ok(payload),
-                    // That it is ready, which the front did not wait for.
+                    // The helper is ready; the front did not wait for this message.
                     _ => {}
                 }
             }
@@ -406,7 +405,7 @@ impl Front {
     }
 }
 
-/// How long the helper may still be held up.
+/// Time for which the helper may still be blocked.
 struct Patience {
     since: Instant,
     held_up: Duration,
@@ -422,12 +421,12 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Counts the time since the last look if the helper was held up; whether there is any left.
+    /// Counts the time since the last check if the helper was blocked. True if any time is left.
     fn holds(&mut self, helper: &Helper) -> bool {
         let elapsed = self.since.elapsed();
         self.since += elapsed;
         if elapsed > TICK / 2 && !helper.is_running() {
-            // Not what this process waited for its own turn.
+            // Time in which this process itself waited for a processor does not count.
             self.held_up += elapsed.min(TICK * 2);
         }
         self.held_up < PATIENCE

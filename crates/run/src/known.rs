@@ -1,6 +1,6 @@
 //! The record of a program, and the place of its next one.
 //!
-//! Data flow: command → [`Lookup`], its place in the store → [`Knowledge`], its record, if there is one.
+//! Data flow: command → [`Lookup`] (its places in the store) → [`Knowledge`] (its record, if there is one).
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,10 +17,10 @@ use super::helper::Link;
 use super::paths::{self, from_front};
 use super::summary::Account;
 
-/// Where to look for a record of the program.
+/// The places where a record of the program may be.
 pub(super) struct Lookup {
     pub(super) identity: Identity,
-    /// The program as it was where its record was made, if that is elsewhere.
+    /// The identity of the program where its record was made, if that was on another path.
     elsewhere: Option<Identity>,
     store: Option<Store>,
 }
@@ -117,7 +117,7 @@ impl Lookup {
 }
 
 impl Knowledge {
-    /// What the program's files are for, by how it was started.
+    /// The roles of the program's files, from its command line.
     pub(super) fn roles(&self) -> Roles {
         let Identity { argv, cwd, .. } = &self.identity;
         Roles::new(argv.iter().map(String::as_str), Path::new(cwd))

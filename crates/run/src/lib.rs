@@ -85,17 +85,16 @@ pub use summary::{Outcome, Why};
 pub use timeline::{Sample, Waited, Waits, Went};
 pub use told::RunAccount;
 
-/// Share of foreseen reads below which a record is replaced by what was seen this time: what was not foreseen waits
-/// as ever.
+/// If a smaller share of the reads was foreseen, the record is replaced by this run's: unforeseen reads wait as without foreread.
 const FORESEEN_ENOUGH: f64 = 0.9;
 
-/// Room in the program's control group below which foreread stands aside, in bytes. foreread shares the group: its three processes and
-/// the ring take 1.2 MiB of it, and the least budget takes 1 MiB. An LU decomposition of 17 MiB in a group of 12 MiB read 45 MiB alone and
-/// 80 MiB beside foreread, and took 1.4 times as long, even with nothing fetched ahead: alone in a group of 10 MiB it took as long.
-/// Above this room foreread takes less than an eighth.
+/// Least room in the program's control group, in bytes. With less, foreread stands aside. foreread shares the group: its three processes
+/// and the ring take 1.2 MiB, and the least budget takes 1 MiB. An LU decomposition of 17 MiB in a group of 12 MiB read 45 MiB alone and 80
+/// MiB beside foreread, and took 1.4 times as long, even with nothing fetched ahead; alone in a group of 10 MiB it took as long. Above this
+/// room foreread takes less than an eighth.
 const LEAST_ROOM: u64 = 16 << 20;
 
-/// Why a program is not observed whose memory is limited.
+/// The reason why a program with limited memory is not observed.
 const SHORT: &str = "the address space or the data of the program is limited, and the preload library would take some of that (ulimit -v, ulimit -d)";
 
 /// When a run began.
@@ -157,7 +156,7 @@ pub fn run(args: &RunArgs) -> Result<End> {
             let mut link = Link::new(link, front);
             let mut args = args.clone();
             if in_place {
-                // The kernel's observer sees what the front starts, and not what the front turns into.
+                // The kernel's observer sees children of the front, and not the program that replaces the front.
                 args.observer = Choice::Preload;
             }
             let None = help(&args, (ring, segment), began, account, &mut link);
@@ -221,8 +220,8 @@ fn run_beside(
     Ok(ended.ending)
 }
 
-/// Run the command in this process's place, the rest being done by the helper, which lives on beside it. Nothing is printed: there
-/// is nobody left to do so.
+/// Runs the command in place of this process, while the helper does the rest beside it. Nothing is printed, because no process is left to
+/// print.
 fn run_in_place(args: &RunArgs, mut front: Front, ring: Option<Ring>, incoming: Incoming) -> End {
     let (seat, late) = take_seat(&mut front, ring, None);
     let pid = std::process::id();
@@ -241,7 +240,7 @@ fn run_in_place(args: &RunArgs, mut front: Front, ring: Option<Ring>, incoming: 
     not_run(args, child::failed(why))
 }
 
-/// Waits for the helper to be ready: where the program is to report, and what was not waited for.
+/// Waits for the helper. Returns the program's seat in the ring, and the step that was not waited for.
 fn take_seat(
     front: &mut Front,
     ring: Option<Ring>,
@@ -249,7 +248,7 @@ fn take_seat(
 ) -> (Option<Seat>, Option<Without>) {
     let (by_library, late) = match front.wait_ready() {
         Ok(by_library) => (by_library, None),
-        // It may observe later; until then the program's reports are not waited for.
+        // The helper may begin to observe later; until then the program does not wait for room in the ring.
         Err(without) => (true, Some(without)),
     };
     let libraries = std::mem::take(&mut front.libraries);
@@ -278,8 +277,7 @@ fn run_alone(args: &RunArgs, incoming: Incoming, began: Beginning, why: String) 
     Ok(ended.ending)
 }
 
-/// Start the command. Where no process can be had for it, it runs in the place of this one; the status to end with if that
-/// fails, too.
+/// Starts the command. If no process can be created, the command replaces this process. Returns the exit status if that fails, too.
 fn start(
     args: &RunArgs,
     observed: Option<&Seat>,
@@ -317,7 +315,7 @@ fn replaced(args: &RunArgs, account: &Account, incoming: Option<Incoming>) -> En
     not_run(args, child::failed(why))
 }
 
-/// What the helper does, to the end of this process; `None` where the command was not started.
+/// The helper's work, to the end of its process; `None` if the command was not started.
 fn help(
     args: &RunArgs,
     (ring, segment): (Option<Ring>, Option<Segment>),
@@ -398,7 +396,7 @@ fn help(
             .observer_mut()
             .want(match (&served, &plan.destination) {
                 (Some(_), _) if account.has_lasting_record() => Wanted::Progress,
-                // What is not reported cannot be recorded.
+                // Only reported reads can be recorded.
                 (_, Some(_)) => Wanted::Everything,
                 (_, None) => Wanted::Progress,
             });
@@ -484,7 +482,7 @@ fn help(
     };
     let finished = supervisor.supervise(link);
     account.ended(&finished);
-    // A file of the user's own is none of the store's.
+    // A file that the user named is not in the store.
     let store = plan.store.as_ref().filter(|_| args.output.is_none());
     let kept = store.map(|store| Kept {
         store,
@@ -505,16 +503,16 @@ fn help(
         |rank, part| ranks::line(shared.as_deref(), link.pid, rank, part),
     );
     link.account(&text);
-    // A run without an account is none the worse.
+    // A run without a stored account is still complete.
     if let Some(store) = store.filter(|_| args.record && account.is_worth_storing()) {
         let _ = account.told(plan.meta(began.time), went).keep(store);
     }
-    // All memory is given back at once: freeing the entries of 15,000 names one by one takes 15 ms, and the program's caller
-    // would wait for that.
+    // Exiting frees all memory at once. Freeing the entries of 15,000 names one by one takes 15 ms, for which the program's caller would
+    // wait.
     std::process::exit(0)
 }
 
-/// What observes the program. What cannot be had of it costs the speed-up and is said.
+/// Starts the observer. If a part of it is not available, the user is told, and the speed-up is lost.
 fn observing(
     args: &RunArgs,
     (identity, recorded): (&Identity, Option<&Summary>),
@@ -554,7 +552,7 @@ fn observing(
     observing
 }
 
-/// Says why the command could not be run; how foreread is to end for that.
+/// Reports why the command could not be run. Returns foreread's exit status.
 fn not_run(args: &RunArgs, (ending, why): (End, std::io::Error)) -> End {
     let name = quoted(&args.command[0].to_string_lossy());
     eprintln!("foreread: {name}: {}", plain(&why.to_string()));

@@ -1,21 +1,21 @@
-//! The progress of a run, as it answers `foreread top`.
+//! The progress of a run, as reported to `foreread top`.
 //!
 //! Data flow: supervisor → [`Live::words`] → [`foreread_ring::Board`] → [`Live::read`], in another process.
 
 use foreread_ring::BOARD_WORDS;
 
-/// What foreread does for the program.
+/// foreread's present work for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Its record is fetched.
     Served,
-    /// It does something else than its record.
+    /// Nothing: the program does not follow its record.
     Strayed,
     /// Its reads form patterns, or may.
     Guessed,
     /// Its reads are observed, and nothing is fetched.
     Observed,
-    /// Nothing.
+    /// Nothing: the program is not observed.
     Alone,
 }
 
@@ -29,18 +29,18 @@ impl How {
     ];
 }
 
-/// How far a run is. Counts are since its start.
+/// Progress of a run. Counts are since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// What foreread does.
+    /// foreread's present work.
     pub how: How,
-    /// Whether the program is observed. Else this is how far the run was when that ended.
+    /// True if the program is observed. Otherwise the counts are those of the moment at which observation ended.
     pub is_observed: bool,
     /// ns into the run.
     pub at_ns: u64,
     /// Bytes fetched, or found in memory.
     pub ahead_bytes: u64,
-    /// Of these, bytes that the program has read.
+    /// Bytes of these that the program has read.
     pub passed_bytes: u64,
     /// Bytes that the devices of its files have read, for anyone.
     pub device_bytes: u64,
@@ -48,9 +48,9 @@ pub struct Live {
     pub queue: u64,
     /// Reads that waited.
     pub reads: u64,
-    /// How long, in ns, summed over threads.
+    /// Their waiting, in ns, summed over threads.
     pub waited_ns: u64,
-    /// Of what was fetched, bytes that were in memory when they were read.
+    /// Fetched bytes that were in memory when they were read.
     pub useful_bytes: u64,
     /// Bytes that were waited for all the same.
     pub late_bytes: u64,

@@ -49,7 +49,7 @@ impl Making {
         self.write(Item::File(number, Box::new(meta.clone())))
     }
 
-    /// Whether a file is defined.
+    /// True if the file is defined.
     pub fn has(&self, id: FileId) -> bool {
         self.numbers.contains_key(&id)
     }
@@ -104,7 +104,7 @@ impl Made {
     /// Lets it take its place.
     ///
     /// # Errors
-    /// When it cannot; what was there is then as it was.
+    /// When it cannot; the earlier file is unchanged then.
     pub fn take_place(self) -> Result<()> {
         Ok(self.0.take_place()?)
     }

@@ -1,8 +1,8 @@
-//! Whether the program waits for its reads or computes, and how soon to look at it again.
+//! Decides whether the program waits for its reads or computes, and when to poll it again.
 //!
-//! One rule for each. A read has waited if it took longer than a copy from memory ([`waited`]). Over a while
-//! a program waits if such reads take half of its time or more; else it computes. How soon the next look comes depends on
-//! what a look can still change: nothing can be fetched in time for a program that waits now if the look comes late.
+//! One rule for each. A read has waited if it took longer than a copy from memory ([`waited`]). The program is waiting if such reads took
+//! at least half of the time since the last poll; otherwise it computes. The interval of polls depends on their use: for a program that
+//! waits, a late poll requests its next reads too late.
 //!
 //! Data flow: events → [`Pace::saw`]; after each look [`Pace::looked`] → the pause until the next one, and, now and
 //! then, the processor that foreread's own threads stay off.
@@ -30,7 +30,7 @@ const MANY: usize = 2048;
 /// names the whole.
 const WAITS: u128 = 2;
 
-/// What foreread does for the program.
+/// foreread's present work for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
     /// Fetching: pages that it needs next may be on their way.
@@ -41,11 +41,11 @@ pub(super) enum Care {
     Recording { touching: bool },
 }
 
-/// What the program did since the last look, and since the last look at its processor.
+/// The program's activity since the last poll, and since the last check of its processors.
 pub(super) struct Pace {
-    /// Whether a read has waited since the last look.
+    /// True if a read has waited since the last poll.
     has_waited: bool,
-    /// Whether one of the latest reads seen has waited: then the next one is likely to be under way.
+    /// True if one of the latest reads has waited: then the next one is probably in progress.
     waits: bool,
     pause: Duration,
     since: Instant,
@@ -54,7 +54,7 @@ pub(super) struct Pace {
     waited: u64,
 }
 
-/// Who read since the last look at processors.
+/// The threads that read since the last check of processors.
 #[derive(Clone, Copy)]
 enum Readers {
     Nobody,
@@ -97,17 +97,17 @@ impl Pace {
         }
     }
 
-    /// How long to wait until the next look.
+    /// Time until the next poll.
     pub(super) fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// Whether a read has waited since the last look.
+    /// True if a read has waited since the last poll.
     pub(super) fn has_waited(&self) -> bool {
         self.has_waited
     }
 
-    /// A look has found so many events.
+    /// A poll has found this many events.
     pub(super) fn looked(&mut self, seen: usize, care: Care) {
         if seen > 0 {
             self.waits = self.has_waited;
@@ -129,7 +129,7 @@ impl Pace {
         self.keep_off();
     }
 
-    /// If it is time for that, say where the program computes: foreread's own threads stay off that processor.
+    /// From time to time, finds the processors on which the program computes: foreread's own threads avoid them.
     fn keep_off(&mut self) {
         let elapsed = self.since.elapsed();
         if elapsed < processor::LOOK || matches!(self.readers, Readers::Nobody) {
@@ -145,7 +145,7 @@ impl Pace {
     }
 }
 
-/// Whether a program that has spent `waited` ns of this time in reads that wait is one that waits.
+/// True if the program is waiting, with `waited` ns of this time in reads that waited.
 fn waits(waited: u64, elapsed: Duration) -> bool {
     u128::from(waited) * WAITS >= elapsed.as_nanos()
 }

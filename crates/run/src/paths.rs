@@ -1,4 +1,4 @@
-//! Where the paths that the user gave lead.
+//! Resolves paths that the user gave.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,10 @@ use foreread_plan::format::Place;
 /// As many links as the kernel follows.
 const LINKS: usize = 40;
 
-/// Where a record goes that is to be at the user's `path`: there, or where the link there leads. Nothing but its folder is
-/// opened.
+/// The place of a record at the user's `path`: there, or at the target of a link. Only its folder is opened.
 ///
 /// # Errors
-/// When something is there that is no regular file, or cannot be looked at: it is not to be replaced.
+/// When the path is no regular file, or cannot be examined: it must not be replaced.
 pub fn destination(path: &Path) -> anyhow::Result<Place> {
     match path.metadata() {
         Ok(meta) if !meta.is_file() => bail!("{} is not a regular file", path.display()),
@@ -23,7 +22,7 @@ pub fn destination(path: &Path) -> anyhow::Result<Place> {
         _ => {}
     }
     let mut place = path.to_owned();
-    // Each leads on, to a file or to where there is none yet: a circle has been refused.
+    // Each link leads to another path, existing or not. The kernel has refused circles already.
     for _ in 0..LINKS {
         let Ok(target) = place.read_link() else {
             break;
@@ -33,7 +32,7 @@ pub fn destination(path: &Path) -> anyhow::Result<Place> {
     Ok(Place::at(&place)?)
 }
 
-/// Where a path that the user gave leads from the front: the helper's own descriptors are not the user's.
+/// A path that the user gave, as the front resolves it: the helper's own descriptors are not the user's.
 pub(super) fn from_front(path: &Path, front: u32) -> PathBuf {
     let own = PathBuf::from(format!("/proc/{}", std::process::id()));
     let mut place = path.to_owned();

@@ -1,4 +1,4 @@
-//! Which profile a device goes by, and that in words, for summaries, `doctor` and `calibrate`.
+//! The profile of a device, with a description for summaries, `doctor` and `calibrate`.
 
 use foreread_backend::DeviceFacts;
 use foreread_engine::{Order, Profile};
@@ -25,7 +25,7 @@ pub fn in_words(profile: &Profile) -> String {
     format!("{order}, {} at once, {infill}, {lead}", profile.depth)
 }
 
-/// The profile a device goes by, if it is settled, and that in words.
+/// The profile of a device, if it is known, with its description.
 pub(super) fn chosen(
     device: &DeviceFacts,
     measured: Option<&Measured>,

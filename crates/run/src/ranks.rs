@@ -1,8 +1,8 @@
 //! One line for all ranks of a parallel program on this host.
 //!
-//! Each rank has a foreread of its own. At the end each adds its part to a file that they share, and the last one prints
-//! the sum, and removes the file. Where a rank leaves no part (it was killed with its foreread), nobody
-//! prints. Ranks know each other by the process that has started them on this host.
+//! Each rank has a foreread of its own. At its end each adds its part to a shared file. The last rank prints the sum and removes the file.
+//! If a rank leaves no part because it was killed together with its foreread, no line is printed. Ranks recognise each other by their
+//! common launcher process on this host.
 //!
 //! Data flow: account → [`RankRun`] → the shared file → the last one's line.
 //!
@@ -30,14 +30,14 @@ use crate::report::became;
 const LIMIT: u64 = 64 << 20;
 /// Files of ranks that left no part are deleted when they are so old.
 const OLD: Duration = Duration::from_secs(24 * 3600);
-/// Where launchers say how many ranks they start on this host.
+/// Environment variables in which launchers give the number of ranks on this host.
 const LOCAL: [&str; 3] = [
     "MPI_LOCALNRANKS",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MV2_COMM_WORLD_LOCAL_SIZE",
 ];
 
-/// What came of one rank's run.
+/// One rank's part of the account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RankRun {
     pub(super) rank: u32,
@@ -46,12 +46,12 @@ pub(super) struct RankRun {
     pub(super) ledger: Ledger,
     /// Reads recorded, if a record was kept.
     pub(super) recorded: Option<u64>,
-    /// Why foreread could not help, and what else is to be known.
+    /// The reason why foreread could not help, and other remarks.
     pub(super) reason: Option<String>,
 }
 
-/// The text to print for a rank, whose launcher has started the process `front`: the last rank on this host gets the line for all of
-/// them, the others nothing.
+/// The text to print for a rank whose launcher started the process `front`: the common line for the last rank on this host, and nothing for
+/// others.
 pub(super) fn line(folder: Option<&Path>, front: u32, rank: Rank, part: RankRun) -> String {
     let shared = folder
         .zip(local_ranks(|name| env::var(name).ok(), rank))
@@ -65,7 +65,7 @@ pub(super) fn line(folder: Option<&Path>, front: u32, rank: Rank, part: RankRun)
     }
 }
 
-/// How many ranks there are on this host, as far as the launcher says.
+/// The number of ranks on this host, if the launcher gives it.
 fn local_ranks(variable: impl Fn(&str) -> Option<String>, rank: Rank) -> Option<usize> {
     let told = LOCAL.iter().find_map(|name| variable(name)?.parse().ok());
     // Slurm says "4(x2)" for two hosts, and a list where they differ.
@@ -93,7 +93,7 @@ fn launcher(front: u32) -> io::Result<String> {
     Ok(format!("{host}-{parent}-{started}"))
 }
 
-/// Adds a part to those of the ranks that this launcher has started here; all of them, if it is the last.
+/// Adds a part to those of the launcher's other ranks on this host. Returns all parts if this is the last one.
 fn gather(
     folder: &Path,
     launcher: &str,
@@ -170,7 +170,7 @@ fn in_words(parts: &[RankRun], of: u32) -> String {
         );
     }
     let _ = write!(line, "; {}", duration(wall));
-    // What several ranks say alike is said once.
+    // A reason that several ranks have is printed once.
     let mut said: Vec<(&str, Vec<u32>)> = Vec::new();
     for part in parts {
         let Some(reason) = part.reason.as_deref() else {

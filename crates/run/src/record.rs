@@ -1,8 +1,7 @@
-//! Writing down what a run reads and looks up.
+//! Records the reads and lookups of a run.
 //!
-//! The record is written by a thread of its own, so that a slow disk holds up neither the
-//! watcher nor, through a full ring, the program. Thread and file are made once there is enough to
-//! write: a short program is over before, and one that is followed mostly needs no record at all.
+//! A separate thread writes the record, so a slow disk delays neither the watcher nor, through a full ring, the program. Thread and file
+//! are created only when there is enough to write: a short program is over before, and a followed program mostly needs no new record.
 //!
 //! Data flow: watcher → [`Recorder`] (a batch at a time, a bounded number of batches) → writer thread →
 //! [`RecordFile`].
@@ -31,10 +30,10 @@ use writer::{FLUSH, Item, Writer, Writing};
 
 /// Accesses and definitions handed over at a time, or a few more: those of a sequence go together.
 const BATCH: usize = 4096;
-/// Accesses held back beside a plan, whose record is mostly kept: 56 MiB at most.
+/// Accesses kept in memory while a plan is followed, because its record is mostly kept: 56 MiB at most.
 const HELD: usize = 1 << 20;
 
-/// A record being written. The first error ends the recording and is kept; the program goes on.
+/// A record being written. The first error ends the recording and is kept; the program continues.
 pub(super) struct Recorder {
     place: Place,
     meta: Meta,
@@ -49,7 +48,7 @@ pub(super) struct Recorder {
     /// Accesses and definitions in it.
     gathered: usize,
     writer: Writer,
-    /// Whether nothing is written as long as [`HELD`] accesses and definitions are enough.
+    /// True if nothing is written until there are more than [`HELD`] accesses and definitions.
     is_held_back: bool,
     /// For the writer.
     aside: Aside,
@@ -81,7 +80,7 @@ impl Recorder {
         }
     }
 
-    /// The same, written only once it is known to be needed, or too large to be held.
+    /// The same recorder, which writes only when the record is known to be needed, or is too large to be kept in memory.
     pub(super) fn held_back(self, is_held_back: bool) -> Self {
         Self {
             is_held_back,
@@ -89,12 +88,12 @@ impl Recorder {
         }
     }
 
-    /// It is needed: nothing is held back any more.
+    /// The record is needed: from now on everything is written.
     pub(super) fn is_needed(&mut self) {
         self.is_held_back = false;
     }
 
-    /// Hand what was watched to the writer, if it is time for that.
+    /// Passes observed accesses to the writer from time to time.
     pub(super) fn flush(&mut self) {
         if !self.is_held_back && !self.batch.is_empty() && self.handed_over.elapsed() >= FLUSH {
             self.hand_over();
@@ -114,7 +113,7 @@ impl Recorder {
         }
     }
 
-    /// Where the record will be.
+    /// The place of the finished record.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -139,10 +138,10 @@ impl Recorder {
         self.names
     }
 
-    /// Put the record in its place, replacing an earlier one, cut to the limits; what was left out for that.
+    /// Puts the record, cut to the limits, in its place, replacing an earlier one. Returns what was left out.
     ///
     /// # Errors
-    /// When something could not be written, or no part of the record fits; an earlier record is then as it was.
+    /// When something could not be written, or no part of the record fits. An earlier record is unchanged then.
     pub(super) fn commit(
         self,
         summary: Summary,
@@ -171,7 +170,7 @@ impl Recorder {
         part::cut(ended, &self.place, limits)
     }
 
-    /// Leave nothing behind of what was recorded.
+    /// Discards everything recorded.
     pub(super) fn discard(self) {
         if let Writer::Running(writer) = self.writer
             && let Some(Ok(writing)) = writer.end()

@@ -20,9 +20,9 @@ use super::files::{Recorded, Trouble};
 /// may be of all pages there are.
 const TOUCHED: u64 = 1024;
 
-/// A record as a trace: read as far as it is sound.
+/// A record as a source of accesses, read up to its first damage.
 pub(super) struct Recording {
-    /// Once it is read.
+    /// Set after the first read.
     reader: Option<Box<Reader>>,
     /// The rest of a long touch.
     touched: Option<Access>,

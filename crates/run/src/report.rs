@@ -1,4 +1,4 @@
-//! What came of a plan and of guesses, in one form for the account.
+//! Results of plans and guesses, in one form for the account.
 //!
 //! Data flow: the core's account, or a report of the engine's → [`Report`] → the summary.
 
@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 /// The name of the strand that follows a record.
 pub(super) const REPLAY: &str = "replay";
 
-/// What was done for the program at its end.
+/// The state of prefetching at the program's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Keeping ahead of it.
+    /// The plan was ahead of the program.
     Ahead,
-    /// It had left the plan for good.
+    /// The program had left the plan for good.
     GaveUp,
-    /// Nothing: the plan was in memory before.
+    /// Nothing was to do: the plan was in memory before.
     Hot,
-    /// Nothing: all of the plan was fetched.
+    /// All of the plan was fetched.
     Finished,
 }
 
-/// What became of the pages of one file.
+/// Fates of the pages of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFates {
     /// Its path.
@@ -39,7 +39,7 @@ pub struct FileFates {
     pub runs: Vec<(u64, Fate)>,
 }
 
-/// One source's part.
+/// The part of one source.
 #[derive(Clone, Debug)]
 pub(super) struct Strand {
     pub(super) name: &'static str,
@@ -62,7 +62,7 @@ pub(super) struct Report {
     /// Reads observed, and how many of them were foreseen.
     pub(super) reads: u64,
     pub(super) foreseen: u64,
-    /// Whether nothing was missing from memory.
+    /// True if the whole plan was in memory.
     pub(super) was_hot: bool,
     /// Files that differ from the record.
     pub(super) changed: Vec<(FileId, Change)>,
@@ -100,7 +100,7 @@ impl From<foreread_engine::Report> for Report {
     }
 }
 
-/// What became of the bytes that were issued. The columns that are mostly empty are left out where they are.
+/// The ledger of the issued bytes, in words. Rare columns are left out if they are empty.
 pub(super) fn became(ledger: &Ledger) -> String {
     let mut text = format!(
         "{} useful, {} late, {} wasted",

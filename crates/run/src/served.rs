@@ -1,9 +1,10 @@
 //! A program that is served: its whole record is fetched at full depth, from the moment the record is found.
 //!
-//! A record of another command is on trial, and so is that of a run that left the record before: little is fetched ahead until the
-//! program has read most of a window of it. Whether a plan pays is decided once, before the program starts ([`not_worth`]). If not, the program runs unobserved.
+//! A record of another command is on trial, and so is the record of a run that differed from the run before: little is fetched ahead until
+//! the program has read most of a window of the record. Whether a plan pays is decided once, before the program starts ([`not_worth`]). If
+//! it does not, the program runs unobserved.
 //!
-//! Data flow: record → [`Plan`] → [`Served`], which hears what the program reads → the account.
+//! Data flow: record → [`Plan`] → [`Served`], which receives the program's reads → the account.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -84,7 +85,7 @@ fn whole<'a>(found: &Found, record: &'a Outline) -> Option<&'a Summary> {
     (found.exact && !was_killed && summary.lost == 0).then_some(summary)
 }
 
-/// Whether the record's files in user space are left alone; those of a rank have the collective cache.
+/// True if the record's files in user space are left alone. A rank has the collective cache for them.
 fn spares(record: &Outline, is_rank: bool) -> bool {
     let summary = record.summary();
     !is_rank && !summary.is_some_and(Summary::waited_for_idle_servers)
@@ -116,9 +117,9 @@ pub(super) fn not_worth(
 pub(super) struct Plan {
     pub(super) recorded: Arc<Recorded>,
     trouble: Trouble,
-    /// Whether it is another command's, or of a run that did not do what the one before it did.
+    /// True if the record is another command's, or of a run that differed from the run before.
     on_trial: bool,
-    /// Whether the record has only a part of the command's reads.
+    /// True if the record has only a part of the command's reads.
     is_partial: bool,
 }
 
@@ -184,7 +185,7 @@ pub(super) struct LeftAlone {
 }
 
 impl LeftAlone {
-    /// Checks the whole record for damage: it is not read any further.
+    /// Checks the whole record for damage. Its content is not kept.
     pub(super) fn check(&self) {
         if let Some(outline) = self.plan.recorded.outline()
             && let Err(why @ ReadError::Damaged { .. }) = outline.check()
@@ -224,12 +225,12 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Whether the program does something else than the record says.
+    /// True if the program no longer follows the record.
     pub(super) fn has_left(&self) -> bool {
         self.session.has_left()
     }
 
-    /// Whether the program has waited for anything that the record does not have.
+    /// True if the program has waited for a read that the record does not have.
     pub(super) fn has_strayed(&self) -> bool {
         self.session.has_strayed()
     }
@@ -240,22 +241,22 @@ impl Served {
         (taken * PAGE, passed * PAGE)
     }
 
-    /// What became so far of what was fetched.
+    /// The ledger so far.
     pub(super) fn so_far(&self) -> SoFar {
         self.session.so_far()
     }
 
-    /// Whether the record has the file.
+    /// True if the record has the file.
     pub(super) fn has(&self, file: FileId) -> bool {
         self.recorded.follows(file)
     }
 
-    /// Whether nothing is left to fetch, nor to be seen.
+    /// True if nothing is left to fetch or to observe.
     pub(super) fn is_over(&self) -> bool {
         self.session.is_over()
     }
 
-    /// Whether anything is wrong with the record, as far as is known.
+    /// True if the record is damaged, as far as is known.
     pub(super) fn is_damaged(&self) -> bool {
         self.trouble.get().is_some()
     }
@@ -265,7 +266,7 @@ impl Served {
         self.session.look_away();
     }
 
-    /// Ends fetching. The program has had so many bytes from devices by itself.
+    /// Ends fetching. `device_bytes`: bytes that the program itself read from devices.
     pub(super) fn finish(self, device_bytes: Option<u64>) -> Followed {
         let is_over = self.session.is_over();
         let mut account = self.session.finish();
@@ -355,7 +356,7 @@ impl Sink for Served {
     }
 }
 
-/// An account as the summary takes it.
+/// An account in the form of the summary.
 fn report(account: Account, phase: Phase) -> Report {
     let ledger = Ledger {
         issued: account.issued,
@@ -402,7 +403,7 @@ fn report(account: Account, phase: Phase) -> Report {
         phase,
         reads: account.reads,
         foreseen: account.foreseen,
-        // Nothing was missing from memory.
+        // The whole plan was in memory.
         was_hot: account.issued == 0 && account.names.fetched == 0,
         changed,
         gone,

@@ -1,4 +1,4 @@
-//! Those who listen to the watch: the recorder, the session of a record, the engine, the timeline.
+//! The receivers of observed accesses: the recorder, the session of a record, the engine, the timeline.
 //!
 //! Data flow: [`Watch`](super::watch::Watch) → [`Sinks`] → each of them.
 
@@ -15,7 +15,7 @@ use super::timeline::Timeline;
 use super::unseen::Explained;
 use super::watch::Sink;
 
-/// Those that there are.
+/// The receivers of this run.
 pub(super) struct Sinks {
     pub(super) recorder: Option<Recorder>,
     pub(super) follower: Option<Follower>,

@@ -1,8 +1,8 @@
 //! When the start-up of a service is over: then its record is written, and nobody observes the service any more.
 //!
-//! A service runs for months, and reads for its clients. The next start has no use for those reads, so the record ends with the
-//! start-up: where the service has neither read nor computed for longer than it had run until then. The measure is relative, because a
-//! start takes as long as its disk does. A service that never pauses for so long is observed to its end.
+//! A service runs for months and reads for its clients. Those reads are useless for the next start, so the record ends with the start-up:
+//! at the first pause, without reads and computing, that is longer than the service had run until then. The measure is relative because the
+//! duration of a start depends on the disk. A service without such a pause is observed to its end.
 //!
 //! Data flow: each look of the supervisor → [`StartUp::looked`] → the end of the observation.
 
@@ -17,7 +17,7 @@ use super::helper::Finished;
 /// pause costs observing an idle program, a shorter one may leave out the rest of a start.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The start-up of a service, as far as it was seen.
+/// The observed part of a service's start-up.
 pub(super) struct StartUp {
     pid: u32,
     counts: Option<IoCounts>,
@@ -30,7 +30,7 @@ pub(super) struct StartUp {
 }
 
 impl StartUp {
-    /// Of a program that was just started.
+    /// The start-up of a program that was just started.
     pub(super) fn of(pid: u32) -> Self {
         Self {
             pid,
@@ -41,7 +41,7 @@ impl StartUp {
         }
     }
 
-    /// A look, at this time since the run began, has found so many reports; whether the start-up is over.
+    /// A poll at time `now` of the run has found this many reports. True if the start-up is over.
     pub(super) fn looked(&mut self, reports: usize, now: Duration) -> bool {
         let pid = self.pid;
         let is_over = self.judge(reports, now, || process::computed(pid));
@@ -72,7 +72,7 @@ impl StartUp {
         now >= self.due
     }
 
-    /// How long it took, as far as anything was reported.
+    /// Duration of the start-up, to the last report.
     pub(super) fn took(&self) -> Duration {
         self.last
     }
@@ -86,7 +86,7 @@ impl StartUp {
     }
 }
 
-/// Whether a process waits for something that is neither a processor nor a device.
+/// True if a process waits for something other than a processor or a device.
 fn is_asleep(pid: u32) -> bool {
     let stat = procfs::stat(pid).unwrap_or_default();
     let state = Stat::of(&stat).and_then(|stat| stat.field(Stat::STATE));
@@ -97,7 +97,7 @@ fn is_asleep(pid: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks at a program that has used so many ms of processor time at so many ms, by reports; when its start-up was over.
+    /// Polls a program by (time in ms, reports, processor time in ms). Returns the time at which its start-up was over.
     fn over(looks: impl IntoIterator<Item = (u64, usize, u64)>) -> Option<u64> {
         let mut start_up = StartUp {
             pid: 0,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_service_that_computes_is_still_starting() {
-        // It reads for 100 ms, computes until 5 s, and reads again after 400 ms more.
+        // The program reads for 100 ms, computes until 5 s, and reads again 400 ms later.
         let looks = (0..20_000).map(|ms| {
             let reports = usize::from(ms <= 100 || ms == 5_400);
             (ms, reports, ms.min(5_000))

@@ -1,4 +1,4 @@
-//! What came of a run, in one line, in full, or as JSON.
+//! The outcome of a run, in one line, in full, or as JSON.
 
 mod ahead;
 mod explain;
@@ -37,14 +37,14 @@ use super::unseen::MATTERS;
 use super::{FORESEEN_ENOUGH, RunArgs};
 pub use why::Why;
 
-/// Reads below which a run says nothing about whether its record still fits: as many as are judged before a plan is
-/// taken for lost. Where 95 % are foreseen, of 32 reads fewer than nine tenths are in one run of fourteen (binomial).
+/// With fewer reads a run says nothing about whether its record still fits. It is the number of reads after which a plan may count as lost.
+/// If 95 % of the reads are foreseen, fewer than nine tenths of 32 reads are foreseen in one of fourteen runs (binomial).
 const FEW_READS: u64 = 32;
 /// Names, without any read, that are not worth a record: each saves a read or two of the device, and `sh -c
 /// true` looks up four.
 const FEW_NAMES: u64 = 16;
 
-/// What kind of run it was.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -56,13 +56,13 @@ pub enum Outcome {
     Aside,
 }
 
-/// The account of one run, filled in as it goes.
+/// The account of a run, completed step by step.
 #[derive(Debug)]
 pub(super) struct Account {
     program: String,
-    /// What went wrong on foreread's side, or kept it from helping.
+    /// Failures of foreread, and reasons why it could not help.
     notes: Vec<String>,
-    /// What else is to be known of the run; no reason for anything.
+    /// Other remarks on the run, which explain nothing about the gain.
     remarks: Vec<String>,
     pub(super) followed: Option<Found>,
     /// The foot of the record followed.
@@ -74,47 +74,47 @@ pub(super) struct Account {
     files: Vec<String>,
     wall_ns: u64,
     status: i32,
-    /// Whether a signal ended the program.
+    /// True if a signal ended the program.
     killed: bool,
     device_bytes: Option<u64>,
     cpu_ns: Option<u64>,
     /// Processor time of everybody on the machine when the program was started.
     pub(super) all_cpu: Option<Duration>,
-    /// Those of them that no observed read explains, if they matter.
+    /// Bytes of these that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
     /// Why the program was left alone, if its plan was looked for in memory.
     pub(super) alone: Option<Why>,
-    /// Where the program left its record, if it did: the read, its file and offset.
+    /// The point at which the program left its record, if it did: the read, its file and offset.
     pub(super) left: Option<(u64, String, u64)>,
-    /// Whether the program waited mostly for reads that went on where the last one of their file ended.
+    /// True if the program waited mostly for reads that began where the previous read of their file ended.
     pub(super) is_onward: bool,
     /// Unobserved parts of the program, in sentences.
     unobserved: Vec<String>,
-    /// Whether the kernel observed it, because the preload library would see too little.
+    /// True if the kernel observed the program, because the preload library would see too little.
     pub(super) by_kernel: bool,
     pub(super) lost: u64,
     pub(super) observed: bool,
-    /// What the program is, if that is known to be why the preload library was not loaded into it.
+    /// The kind of program, if the preload library was not loaded because of it.
     pub(super) hidden: Option<&'static str>,
     pub(super) without_stdio: bool,
-    /// Whether the record is for a file of the user's own, so that no later run goes by it.
+    /// True if the record goes to the user's own file, so later runs do not use it.
     apart: bool,
-    /// Whether the run was to be prefetched, and whether it was to be recorded.
+    /// True if the run was to be prefetched; true if it was to be recorded.
     prefetch: bool,
     record: bool,
-    /// Where the record was put.
+    /// The place of the new record.
     pub(super) recorded: Option<PathBuf>,
     reads_recorded: u64,
     names_recorded: u64,
-    /// Which rank of a parallel program it is, as its launcher has it.
+    /// The rank in a parallel program, as given by the launcher.
     pub(super) rank: Option<Rank>,
-    /// What came of its part of the collective cache.
+    /// The account of its part of the collective cache.
     pub(super) cache: Option<CacheAccount>,
     /// Reads, names and maps.
     accesses_recorded: u64,
-    /// What was left out of the record, for its limits.
+    /// The part left out of the record because of its limits.
     pub(super) left_out: Option<LeftOut>,
-    /// What became of the files that the recorded run waited longest for.
+    /// Fates of the pages of the files with most waiting in the recorded run.
     pub(super) fates: Vec<FileFates>,
 }
 
@@ -159,7 +159,7 @@ impl Account {
         }
     }
 
-    /// Of a run that foreread could do nothing for.
+    /// The account of a run that foreread could do nothing for.
     pub(super) fn aside(args: &RunArgs, why: String) -> Self {
         let mut account = Self::new(args);
         account.rank = foreread_store::rank();
@@ -167,7 +167,7 @@ impl Account {
         account
     }
 
-    /// Write and print it from the process that the shell has started, where there is no helper.
+    /// Writes and prints the account from the process that the shell started, if there is no helper.
     pub(super) fn print(&self, args: &RunArgs) {
         let front = std::process::id();
         let alone = |rank, part| ranks::line(None, front, rank, part);
@@ -177,7 +177,7 @@ impl Account {
         }
     }
 
-    /// Keep what can be had, and why the rest cannot.
+    /// Returns the value, or notes the error and returns `None`.
     pub(super) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|why| self.say(format!("{why:#}"))).ok()
     }
@@ -186,12 +186,12 @@ impl Account {
         self.notes.push(plain(&note));
     }
 
-    /// Enters a remark on the run that is no reason for what foreread did.
+    /// Adds a remark that explains nothing about the gain.
     pub(super) fn remark(&mut self, remark: String) {
         self.remarks.push(plain(&remark));
     }
 
-    /// What the program had from devices by itself, in bytes.
+    /// Bytes that the program itself read from devices.
     pub(super) fn device_bytes(&self) -> Option<u64> {
         self.device_bytes
     }
@@ -261,7 +261,7 @@ impl Account {
         self.report = Some(report);
     }
 
-    /// Whether what was recorded beside following is to replace the record that was followed.
+    /// True if the accesses recorded while following are to replace the followed record.
     pub(super) fn worth_recording(&mut self, recorder: &Recorder) -> bool {
         self.reads_recorded = recorder.reads();
         self.names_recorded = recorder.names();
@@ -273,9 +273,9 @@ impl Account {
         };
         let fits = plan.reads < FEW_READS
             || plan.foreseen as f64 >= plan.reads as f64 * FORESEEN_ENOUGH
-            // A partial record is replaced only if none of it holds.
+            // A partial record is replaced only if none of it is valid.
             || plan.foreseen > 0 && self.follows_part();
-        // A run that did what the one before it did takes the doubt off their record.
+        // A run that equals the run before it ends the trial of their record.
         let more = self.baseline.as_ref().is_none_or(|baseline| {
             baseline.left_plan || !baseline.partial && recorder.accesses() > baseline.accesses
         });
@@ -285,12 +285,12 @@ impl Account {
         tells && self.lost == 0 && !keep
     }
 
-    /// Whether the new record is enough to keep ahead by.
+    /// True if the new record has enough content for prefetching.
     pub(super) fn tells(&self) -> bool {
         self.reads_recorded > 0 || self.names_recorded >= FEW_NAMES
     }
 
-    /// Whether anything is wrong with the record that was followed.
+    /// True if the followed record is damaged.
     pub(super) fn is_damaged(&self) -> bool {
         self.followed.is_some() && self.baseline.is_none()
     }
@@ -301,8 +301,8 @@ impl Account {
         self.baseline = None;
     }
 
-    /// Whether the program has outgrown its own record: all its files were in memory before the first read, and yet the program waited for
-    /// a device. Only the next run can be recorded, because this one was not observed.
+    /// True if the program no longer fits in its own record: all recorded files were in memory before the first read, yet the program
+    /// waited for a device. The next run is recorded, because this one was not observed.
     ///
     /// The recorded run, too, may have read bytes that no observer sees: a file that is mapped for a millisecond, folders, read-ahead. A
     /// new record would lack them as well, so only bytes beyond them count.
@@ -315,7 +315,7 @@ impl Account {
         // A program that was faster than the look at its plan has brought that into memory by itself: its first
         // reads waited.
         let before = report.ledger.missed;
-        // What was guessed and fetched for the program is from elsewhere, too.
+        // Bytes fetched by guesses came from devices, too.
         let fetched = self.device_bytes.unwrap_or(0) + report.ledger.issued;
         let elsewhere = fetched.saturating_sub(before);
         let elsewhere = elsewhere.saturating_sub(untold + self.dropped);
@@ -335,7 +335,7 @@ impl Account {
         true
     }
 
-    /// Whether the record followed is this command's own, and the next run goes by it as well.
+    /// True if the followed record is this command's own and remains in use.
     pub(super) fn goes_on_with_own(&self) -> bool {
         let plan = self.of_plan();
         let left =
@@ -343,21 +343,21 @@ impl Account {
         self.has_own_record() && !left
     }
 
-    /// Whether what was followed is a record of this very command that a run like the recorded
-    /// one adds nothing to: it is whole, the program was not killed before its end, did what an earlier one did, and was observed as well.
+    /// True if a repetition of this run would add nothing to the followed record: it is this command's own and whole, the recorded run was
+    /// not killed, equalled an earlier run, and was observed equally well.
     pub(super) fn has_lasting_record(&self) -> bool {
-        // What the kernel sees is more.
+        // The kernel's observer sees more than the preload library.
         let is_partial = |foot: &Summary| self.by_kernel && !foot.by_kernel;
         let is_passing = |foot: &Summary| was_killed(foot) || is_partial(foot) || foot.left_plan;
         self.has_own_record() && !self.baseline.as_ref().is_some_and(is_passing)
     }
 
-    /// Whether what was followed is a whole record of this very command.
+    /// True if the followed record is this command's own and whole.
     pub(super) fn has_own_record(&self) -> bool {
         self.baseline.is_some() && self.followed.as_ref().is_some_and(|found| found.exact)
     }
 
-    /// Whether the record followed has only a part of the command's reads.
+    /// True if the followed record has only a part of the command's reads.
     fn follows_part(&self) -> bool {
         self.baseline.as_ref().is_some_and(|foot| foot.partial)
     }
@@ -384,7 +384,7 @@ impl Account {
         }
     }
 
-    /// Whether the program has left its record.
+    /// True if the program has left its record.
     fn has_left(&self) -> bool {
         let plan = self.of_plan();
         plan.is_some_and(|(_, plan)| plan.phase == Phase::GaveUp)
@@ -396,19 +396,19 @@ impl Account {
         Some((all.as_nanos() as u64).saturating_sub(self.cpu_ns?))
     }
 
-    /// Whether at least a megabyte came from a device: less is start-up noise.
+    /// True if at least a megabyte came from a device: less is the noise of a start.
     fn was_cold(&self) -> bool {
         self.device_bytes.is_some_and(|bytes| bytes >= MATTERS)
     }
 
-    /// What became of following the record, where there was one.
+    /// The result of following the record, if there was one.
     fn of_plan(&self) -> Option<(&Report, &Strand)> {
         let report = self.report.as_ref()?;
         let plan = report.strands.iter().find(|one| one.name == REPLAY)?;
         Some((report, plan))
     }
 
-    /// Whether anything was fetched ahead of the program.
+    /// True if anything was fetched ahead of the program.
     fn was_helped(&self) -> bool {
         let report = self.report.as_ref();
         report.is_some_and(|report| report.ledger.issued + report.names.fetched > 0)
@@ -435,9 +435,9 @@ impl Account {
         self.notes.iter().chain(&self.remarks).map(String::as_str)
     }
 
-    /// What came of it, as asked for, to be printed; empty where nothing is. The JSON goes to where `place` says that the
-    /// user's path leads; that it could not be written is said even where nothing else is to be. The line of one of several ranks
-    /// is what `together` makes of its part.
+    /// Returns the outcome in the requested form, to be printed; empty if nothing is to be printed. The JSON is written where `place`
+    /// resolves the user's path; a failure to write it is always reported. If there are several ranks, `together` makes the line out of
+    /// this rank's part.
     pub(super) fn report(
         &self,
         args: &RunArgs,
@@ -471,7 +471,7 @@ impl Account {
         }
     }
 
-    /// What this run adds to the account of all ranks.
+    /// This run's part of the account of all ranks.
     fn part(&self, Rank { rank, .. }: Rank) -> RankRun {
         RankRun {
             rank,
@@ -512,7 +512,7 @@ pub(super) fn print(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
 }
 
-/// Say that there is no account of the run, and why.
+/// Prints that the run has no account, with the reason.
 pub(super) fn print_without(args: &RunArgs, why: &str) {
     match (&args.json, args.quiet) {
         (None, true) => {}
@@ -524,7 +524,7 @@ pub(super) fn print_without(args: &RunArgs, why: &str) {
     }
 }
 
-/// The program's name, as it was given.
+/// The program's name as the user gave it.
 pub(super) fn program_of(args: &RunArgs) -> String {
     let program = Path::new(&args.command[0]);
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -543,7 +543,7 @@ fn told_by(recorded: &Summary) -> (u64, u64) {
     )
 }
 
-/// Whether the run that was recorded ended by a signal.
+/// True if a signal ended the recorded run.
 fn was_killed(recorded: &Summary) -> bool {
     recorded.exit_status.is_some_and(|status| status >= 128)
 }

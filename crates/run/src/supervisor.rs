@@ -1,6 +1,6 @@
-//! Watching a program to its end, in the helper: reports are taken, and handed to whoever records and follows.
+//! Watches a program to its end, in the helper: takes reports and passes them to the recorder and the session.
 //!
-//! Data flow: [`Observing`] → [`Watch`] → [`Sinks`]; at the end all of it → the account ([`close`]).
+//! Data flow: [`Observing`] → [`Watch`] → [`Sinks`]; at the end everything → the account ([`close`]).
 
 mod close;
 
@@ -22,8 +22,8 @@ use super::sinks::Sinks;
 use super::start_up::StartUp;
 use super::watch::{Sink as _, Watch};
 
-/// Reports that one look takes, at most, and how long it may take: what four threads' full rings hold, and the time in which one
-/// ring fills at a million reads a second. What is left is taken by the next look, at once.
+/// Budget of a poll, in reports and time: the contents of four threads' full rings, and the time in which one ring fills at a million reads
+/// a second. The next poll follows at once if reports are left.
 const LOOK: (usize, Duration) = (4 << 14, Duration::from_millis(16));
 
 /// Watches the program, in the helper.
@@ -31,13 +31,13 @@ pub(super) struct Supervisor {
     pub(super) observing: Option<Observing>,
     pub(super) watch: Watch,
     pub(super) sinks: Sinks,
-    /// Whether the store may be changed.
+    /// True if the store may be changed.
     pub(super) records: bool,
-    /// Whether this run gets a record of its own, whatever becomes of following another.
+    /// True if this run gets a record of its own, even if another is followed.
     pub(super) replaces: bool,
-    /// The start of a session of guesses, until it is started.
+    /// The prepared session of guesses, until it is started.
     pub(super) guesses: Option<Guesses>,
-    /// Its part of the collective cache, if it is a rank.
+    /// The rank's part of the collective cache, if the program is a rank.
     pub(super) collective: Option<Collective>,
     /// Limits of the record.
     pub(super) limits: Limits,
@@ -47,14 +47,14 @@ pub(super) struct Supervisor {
     pub(super) unguessed: Option<anyhow::Error>,
     pub(super) aside: Aside,
     pub(super) pace: Pace,
-    /// Whether the program was left to itself at any time.
+    /// True if the program was left alone at any time.
     pub(super) rested: bool,
     pub(super) started: Instant,
-    /// Whether the program was left to itself for a while.
+    /// True if the program was left alone for a while.
     pub(super) looked_away: bool,
     /// Through which `foreread top` is answered.
     pub(super) board: Option<Board>,
-    /// The start-up of a service, to whose end it is watched.
+    /// The start-up of a service, after which watching ends.
     pub(super) start_up: Option<StartUp>,
 }
 
@@ -107,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// What foreread does for the program at present.
+    /// foreread's present work for the program.
     fn care(&self) -> Care {
         match &self.sinks.follower {
             Some(follower) if follower.is_busy() => Care::Fetching,
@@ -125,7 +125,7 @@ impl Supervisor {
         }
     }
 
-    /// Take what was reported since the last look, within the budget.
+    /// Takes the reports since the last poll, within the budget.
     fn look(&mut self, budget: &mut Budget) -> Progress {
         let Some(observing) = &mut self.observing else {
             return Progress::default();
@@ -176,14 +176,14 @@ impl Supervisor {
         }
     }
 
-    /// Whether the command is to get a record of its own, whatever becomes of the session.
+    /// True if the command gets a record of its own, even if another is followed.
     fn is_recorded(&self) -> bool {
         let sinks = &self.sinks;
         let is_damaged = sinks.served.as_ref().is_some_and(Served::is_damaged);
         self.replaces || sinks.recorder.is_some() && is_damaged
     }
 
-    /// Nothing is left to watch for, unless the command is to get a record of its own.
+    /// Ends watching if nothing is left to do. A run that is recorded is watched on.
     fn let_go(&mut self) {
         if self.is_recorded() {
             return;

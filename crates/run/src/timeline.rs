@@ -1,8 +1,8 @@
-//! How a run went, over its time: how long its reads waited, and, now and then, how far foreread and the device were.
+//! The course of a run: the waiting of its reads over time, and samples of the progress of foreread and the devices.
 //!
-//! Nothing here is known to the program. Reads that waited are counted as they are reported anyway. A sample is taken where
-//! the supervisor looks at the program anyway, and no sooner than a part of the run's age after the last one, so that the
-//! number of samples grows with the logarithm of the time: 64 in each stretch that is 2.7 times as long as the one before.
+//! The program is not touched. Waiting reads are counted from reports that are made anyway. Samples are taken during polls that are made
+//! anyway, each after a fixed part of the run's age, so their number grows with the logarithm of the time: 64 samples while the age grows
+//! 2.7 times.
 //!
 //! Invariant: at most [`BINS`] bins and [`SAMPLES`] samples, however long the run.
 //!
@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 
 /// Bins of waits.
 const BINS: usize = 1024;
-/// The first width of a bin, in ns. It doubles when the bins are full.
+/// The initial width of a bin, in ns. It doubles when the bins are full.
 const WIDTH: u64 = 1 << 17;
 /// Samples, at most.
 const SAMPLES: usize = 2000;
-/// A sample is taken when the run is older by one part in so many than it was at the last one.
+/// A sample is taken when the run's age has grown by one part in this many since the last sample.
 const AGE: u64 = 64;
-/// Devices whose counters are read.
+/// Number of devices whose counters are read.
 const DEVICES: usize = 4;
 /// Files of which the waits are counted one by one, and of these, files that are named at the end.
 const FILES: usize = 1 << 16;
@@ -38,14 +38,14 @@ pub struct Waits {
     pub reads: Vec<u64>,
 }
 
-/// How far things were at one moment. Counts are since the start of the run.
+/// State of a run at one moment. Counts are since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// ns into the run.
     pub at_ns: u64,
     /// Bytes of the plan requested, or found in memory.
     pub ahead_bytes: u64,
-    /// Of these, bytes that the program has read.
+    /// Bytes of these that the program has read.
     pub passed_bytes: u64,
     /// Bytes that the devices have read, for anyone.
     pub device_bytes: u64,
@@ -60,24 +60,24 @@ pub struct Waited {
     pub path: String,
     /// Reads that waited.
     pub reads: u64,
-    /// How long, in ns.
+    /// Their waiting, in ns.
     pub waited_ns: u64,
 }
 
-/// How a run went, over its time.
+/// The course of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Went {
     /// Reads that waited.
     pub waits: Waits,
-    /// How far things were, now and then.
+    /// Samples, in order of time.
     pub samples: Vec<Sample>,
-    /// The devices that the program's files are on, and whose counters were read.
+    /// The devices of the program's files whose counters were read.
     pub devices: Vec<String>,
     /// The files that the program waited for longest.
     pub worst: Vec<Waited>,
 }
 
-/// A run, as it goes.
+/// The course of a run in progress.
 #[derive(Default)]
 pub(crate) struct Timeline {
     waits: Waits,
@@ -90,7 +90,7 @@ pub(crate) struct Timeline {
     waited_ns: u64,
 }
 
-/// A file, as it was read.
+/// How a file was read so far.
 #[derive(Default)]
 struct Of {
     end: u64,
@@ -139,7 +139,7 @@ impl Timeline {
         }
     }
 
-    /// Takes a sample of a run that is so old, if it is time for one; `progress` has the bytes requested and passed.
+    /// Takes a sample, if one is due at this age of the run. `progress` returns the bytes requested and passed.
     pub(crate) fn look(&mut self, at_ns: u64, progress: impl FnOnce() -> Option<(u64, u64)>) {
         let last = self.samples.last().map_or(0, |sample| sample.at_ns);
         if self.samples.len() < SAMPLES && at_ns > last.saturating_add(at_ns / AGE) {
@@ -169,18 +169,19 @@ impl Timeline {
         sample
     }
 
-    /// How far things are now: a sample, reads that waited, and how long, in ns. No time passes but that of a look at the devices.
+    /// The state at present: a sample, the number of reads that waited, and their waiting in ns. It costs one read of the devices'
+    /// counters.
     pub(crate) fn now(&self, at_ns: u64, progress: Option<(u64, u64)>) -> (Sample, u64, u64) {
         let reads = self.waits.reads.iter().sum();
         (self.take(at_ns, progress), reads, self.waited_ns)
     }
 
-    /// Whether the program waited mostly for reads that went on where the last read of their file ended.
+    /// True if the program waited mostly for reads that began where the previous read of their file ended.
     pub(crate) fn is_onward(&self) -> bool {
         self.waited_ns > 0 && self.onward_ns >= self.waited_ns / 2
     }
 
-    /// How the run went; `path` names the files that it knows.
+    /// The finished course; `path` returns the paths of known files.
     pub(crate) fn finish(self, path: impl Fn(FileId) -> Option<String>) -> Went {
         let mut files: Vec<_> = self.files.into_iter().collect();
         files.retain(|(_, of)| of.waited_ns > 0);

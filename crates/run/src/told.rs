@@ -1,4 +1,4 @@
-//! The account of a run as it is stored, for `foreread report` and `foreread explain`.
+//! The stored account of a run, for `foreread report` and `foreread explain`.
 //!
 //! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`RunAccount`], as JSON → the store; later, in another process, back.
 
@@ -23,19 +23,19 @@ pub struct RunAccount {
     pub program: String,
     /// The line after the run, without the name of foreread.
     pub line: String,
-    /// What kind of run it was.
+    /// The kind of the run.
     pub outcome: Outcome,
     /// Why nothing was gained, if nothing was.
     pub why: Option<Why>,
-    /// How long the run took.
+    /// Duration of the run.
     pub wall_ns: u64,
-    /// How it ended.
+    /// Exit status of the program.
     pub exit_status: i32,
     /// Processor time of the program.
     pub cpu_ns: Option<u64>,
     /// Bytes that the program itself had from devices.
     pub device_bytes: Option<u64>,
-    /// Of these, bytes that no observed read explains.
+    /// Bytes of these that no observed read explains.
     pub unseen_bytes: Option<u64>,
     /// Reads that came too fast to be reported.
     pub lost: u64,
@@ -43,9 +43,9 @@ pub struct RunAccount {
     pub cold_wall_ns: Option<u64>,
     /// Time of the recorded run.
     pub recorded_wall_ns: Option<u64>,
-    /// The record that was followed, and whether it is this command's own.
+    /// The followed record.
     pub followed: Option<String>,
-    /// Whether that is this command's own.
+    /// True if the followed record is this command's own.
     pub followed_own: bool,
     /// The record that was written.
     pub recorded: Option<String>,
@@ -59,7 +59,7 @@ pub struct RunAccount {
     pub foreseen: Option<u64>,
     /// Errors of foreread and remarks, in sentences.
     pub notes: Vec<String>,
-    /// What was not observed, in sentences.
+    /// Parts that were not observed, in sentences.
     pub unobserved: Vec<String>,
     /// Files that differ from the record, in sentences.
     pub files: Vec<String>,
@@ -67,13 +67,13 @@ pub struct RunAccount {
     pub rank: Option<Rank>,
     /// The course of the run, over its time.
     pub went: Went,
-    /// What became of the pages of the files that the recorded run waited longest for, if this run was served by the record.
+    /// Fates of the pages of the files with most waiting in the recorded run, if the record was followed.
     #[serde(default)]
     pub fates: Vec<FileFates>,
 }
 
 impl RunAccount {
-    /// Keeps it beside the command's record.
+    /// Stores the account beside the command's record.
     pub(crate) fn keep(&self, store: &Store) -> Result<()> {
         store.keep_run(&self.meta.identity, &serde_json::to_vec(self)?)
     }

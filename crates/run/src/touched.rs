@@ -1,9 +1,8 @@
-//! Which pages of mapped files the program has touched.
+//! Finds the pages of mapped files that the program has touched.
 //!
-//! A read through a mapping makes no call. But a touched page stands in the process's page
-//! table, and the table can be looked at from outside, as can the list of mappings; so each process that reports is
-//! sampled. Within one sample the order is unknown, and a page counts once in a run:
-//! afterwards it is in memory for everybody.
+//! A read through a mapping makes no system call. But a touched page is in the process's page table, and other processes can read the table
+//! and the list of mappings. Each reporting process is therefore sampled. The order within a sample is unknown. A page counts once per run:
+//! after its first touch it is in memory for all processes.
 //!
 //! A process is trusted with its number alone: everything else comes from the kernel's list of its mappings.
 //!
@@ -28,12 +27,12 @@ const SELDOM: Duration = Duration::from_millis(100);
 /// Sampling takes at most this share of the time, as `1 / SHARE`, and while it finds nothing new that one.
 const SHARE: u32 = 16;
 const SELDOM_SHARE: u32 = 128;
-/// Mappings of one process that are looked at.
+/// Number of mappings of a process that are sampled.
 const MAPPINGS: usize = 4096;
-/// Processes that are looked at, at a time.
+/// Number of processes that are sampled at the same time.
 const PROCESSES: usize = 4096;
-/// Page maps that are kept open: of more processes than that, each is opened for every look, or a build
-/// with many at once would take all descriptors.
+/// Number of page maps kept open. Those of further processes are opened for each sample: a build with many processes would otherwise use up
+/// all descriptors.
 const KEPT_OPEN: usize = 64;
 
 /// Part of a file, mapped by a process.
@@ -41,13 +40,13 @@ const KEPT_OPEN: usize = 64;
 pub(super) struct Mapping {
     /// First address.
     pub(super) addr: u64,
-    /// Where in the file, whose end it may pass.
+    /// The touched part of the file, which may pass the file's end.
     pub(super) extent: Extent,
     /// The file's path, as the kernel knows it.
     pub(super) path: PathBuf,
 }
 
-/// One process.
+/// A sampled process.
 #[derive(Debug)]
 struct Process {
     thread: ThreadId,
@@ -57,17 +56,16 @@ struct Process {
     known: FxHashSet<(u64, u64)>,
 }
 
-/// One process's mappings, and their pages found touched.
+/// A sample: one process's mappings and their touched pages.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) thread: ThreadId,
-    /// Each mapping, whether it is reported for the first time, and the touched parts of the file.
+    /// Each mapping, true if it is new, and the touched parts of the file.
     pub(super) mappings: Vec<(Mapping, bool, Vec<Extent>)>,
 }
 
 impl Process {
-    /// The mappings and the extents whose pages are present; `None` if the process has ended or is not ours to look at. Its
-    /// page map may stay open if `keep`.
+    /// The mappings and the present pages; `None` if the process has ended or may not be examined. With `keep` its page map stays open.
     fn look(&mut self, pid: u32, keep: bool) -> Option<Sample> {
         let list = fs::read(format!("/proc/{pid}/maps")).ok()?;
         let map = match self.map.take() {
@@ -135,17 +133,17 @@ pub(super) struct Touched {
     due: Option<Instant>,
     /// The time between the last two samples, whatever they cost.
     every: Duration,
-    /// Whether any page was fresh since the last sample, or may be by now.
+    /// True if the last sample had fresh pages, or if the next may have.
     news: bool,
 }
 
 impl Touched {
-    /// Whether pages are being touched of late that were not touched before: the next sample is due soon.
+    /// True if the program has recently touched new pages: the next sample is due soon.
     pub(super) fn has_news(&self) -> bool {
         !self.processes.is_empty() && self.every <= EVERY
     }
 
-    /// Process `pid`, whose first thread to report is `thread`, is there.
+    /// Adds process `pid`, whose first reporting thread is `thread`.
     pub(super) fn begins(&mut self, pid: u32, thread: ThreadId) {
         if self.processes.len() < PROCESSES {
             self.processes.entry(pid).or_insert(Process {
@@ -194,7 +192,7 @@ impl Touched {
         samples
     }
 
-    /// The parts of an extent whose pages were not seen before; they are from now on.
+    /// The pages of an extent that are seen for the first time.
     pub(super) fn fresh(&mut self, file: FileId, extent: Extent) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::new();
         let pages = extent.pages();

@@ -1,11 +1,11 @@
-//! What the device gave that no observed read explains.
+//! Finds bytes read from devices that no observed read explains.
 //!
 //! The kernel counts the bytes that it fetches for a program. Reads that the observer cannot see are among them: those of
 //! direct system calls, of libraries loaded apart (`RTLD_DEEPBIND`), of statically linked children. So are the read-ahead
 //! that comes with reads that are seen, and the file system's own data.
 //!
-//! Invariant: read-ahead is never taken for unseen reads: each read explains all of the windows of read-ahead that it
-//! touches, the one before (the kernel reads around a fault) and the one after, as far as the file goes.
+//! Invariant: read-ahead never counts as unseen reads. Each read explains the whole read-ahead windows that it touches, the window before
+//! (the kernel reads around a fault) and the window after, up to the end of the file.
 //!
 //! Data flow: observed files and accesses → [`Explained`]; at the end the kernel's count → [`Explained::unseen`].
 
@@ -13,10 +13,10 @@ use foreread_plan::{Extent, FileId, FileMeta, Kind, Sequence};
 use foreread_sys::device::Device;
 use rustc_hash::FxHashMap;
 
-/// Bytes below which it does not matter: the start of programs, folders and inodes. What calls a run cold is the same.
+/// Fewer bytes do not matter: they are the start of programs, folders and inodes. The same limit decides whether a run was cold.
 pub(super) const MATTERS: u64 = 1 << 20;
-/// And below this share of all: read-ahead of other programs, and folders. Of a cold `grep -r` over 10,170 files 2.6 % of the
-/// bytes were in none of their pages.
+/// Nor does a smaller share of all bytes: read-ahead of other programs, and folders. In a cold `grep -r` over 10,170 files, 2.6 % of the
+/// bytes were outside their pages.
 const SHARE: u64 = 4;
 /// Bytes of its inode, folder and extents that reading a file explains: the page that these are in. In that run it
 /// was 436 bytes a file, many having them in one page.
@@ -24,7 +24,7 @@ const FACTS: u64 = 4096;
 /// The smallest window of read-ahead, in bytes: the kernel's default.
 const WINDOW: u64 = 128 << 10;
 
-/// What observed reads explain.
+/// Bytes that observed reads explain.
 #[derive(Default)]
 pub(super) struct Explained {
     files: FxHashMap<FileId, Windows>,
@@ -39,9 +39,9 @@ pub(super) struct Explained {
 struct Windows {
     size: u64,
     window: u64,
-    /// One bit each.
+    /// One bit per window.
     explained: Vec<u64>,
-    /// Those that the last read touched.
+    /// The windows that the last read touched.
     last: (u64, u64),
 }
 
@@ -151,7 +151,7 @@ mod tests {
             .map(|n| (Kind::Read, n * WINDOW, WINDOW))
             .collect();
         assert_eq!(of(big, &all), big);
-        // What lies beyond the file's end, as a record of another's may claim, is nothing.
+        // A part beyond the file's end, which another user's record may claim, is empty.
         assert_eq!(of(10, &[(Kind::Read, u64::MAX - 1, 1)]), 0);
         assert_eq!(of(0, &[(Kind::Read, 0, 4096)]), 0);
     }

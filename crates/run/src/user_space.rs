@@ -14,7 +14,7 @@ pub(super) struct UserSpace {
 }
 
 impl UserSpace {
-    /// Whether files of this device are served by a process. The table of mounts is read once for each device that is met.
+    /// True if a process serves the files of this device (FUSE). The table of mounts is read once per device.
     pub(super) fn has(&mut self, dev: u64) -> bool {
         // Also block devices: the process that serves such a file system reads it from one (fuseblk).
         *self.known.entry(dev).or_insert_with(|| {

@@ -1,8 +1,8 @@
-//! From what threads report to accesses of files.
+//! Turns reports of threads into accesses of files.
 //!
-//! An observer reports by number and path, cheaply; here, on foreread's own time, paths are resolved ([`places`]), mappings are
-//! sampled for the pages that were touched, and each file and thread gets its number. Of names each is handed on once for
-//! each way of using it: what that needs is in memory then.
+//! An observer reports numbers and paths, because that is cheap for the program. Here, in foreread's own time, paths are resolved
+//! ([`places`]), mappings are sampled for touched pages, and files and threads get their numbers. A name is passed on once for each kind of
+//! use: after that its inode and entries are in memory.
 //!
 //! Data flow: [`Event`] → [`Watch::take`] → [`Sink`], in order of start.
 
@@ -30,25 +30,25 @@ const PROCESSES: usize = 1 << 16;
 /// The bytes of programs' paths that are remembered, and said of threads; those after them are not named.
 const NAMES: usize = 16 << 20;
 
-/// The bytes of the paths of files that are only written to; those after them are looked at as all others are.
+/// Limit of the paths of files that are only written to, in bytes. Later ones are examined like all other files.
 const UNREAD: usize = 64 << 20;
-/// Files that were only written to, and are looked at at the end all the same: 3 µs each.
+/// Files that were only written to and are still examined at the end: 3 µs each.
 const WRITTEN: usize = 256;
 
-/// Programs told apart.
+/// Number of programs that are distinguished.
 const PROGRAMS: usize = 4096;
-/// Threads told apart: those after them count as the last.
+/// Number of threads that are distinguished: later ones share the last number.
 const THREADS: usize = 1 << 16;
 
-/// How a file was used so far, as bits: opened, looked at, its entries read.
+/// Uses of a file so far, as bits: opened, looked up, its entries read.
 const OPENED: u8 = 1;
 const LOOKED_AT: u8 = 2;
 const LISTED: u8 = 4;
 
-/// Who did something, and when: process, thread, start and duration in ns.
+/// Who made a call, and when: process, thread, start and duration in ns.
 type At = (u32, u32, u64, u64);
 
-/// Where what was watched goes.
+/// A receiver of observed accesses.
 pub(super) trait Sink {
     /// A file is met for the first time, or its facts have changed.
     fn file(&mut self, id: FileId, meta: &FileMeta);
@@ -62,7 +62,7 @@ pub(super) trait Sink {
     fn grown(&mut self, id: FileId, meta: &FileMeta);
     /// A file was mapped while touches were sampled: touches after the last sample are unknown.
     fn doubted(&mut self, _: FileId) {}
-    /// Whether a file of the followed record is trusted by its path alone. Those who fetch the file check it.
+    /// True if a file of the followed record is identified by its path alone. The prefetcher checks the file itself.
     fn trusts(&self, _: FileId) -> bool {
         false
     }
@@ -75,7 +75,7 @@ pub(super) trait Sink {
 /// The program tree, as known from its events.
 pub(super) struct Watch {
     places: Places,
-    /// How files were used.
+    /// Uses of files, as bits.
     uses: FxHashMap<FileId, u8>,
     /// Files opened for writing: their facts are looked up again at the end.
     writable: BTreeSet<FileId>,
@@ -95,13 +95,13 @@ pub(super) struct Watch {
     named: usize,
     said: usize,
     pub(super) touched: Touched,
-    /// Whether mapped pages are sampled: nobody reports their touches.
+    /// True if touched pages are found by sampling, because the observer does not report touches.
     samples: bool,
     /// Files that were found mapped.
     mapped: FxHashSet<FileId>,
     observed: bool,
     without_stdio: bool,
-    /// Which rank of a parallel program some process is, by its MPI library.
+    /// The rank of a process of a parallel program, from its MPI library.
     rank: Option<Rank>,
 }
 
@@ -136,7 +136,7 @@ impl Watch {
         Self { samples, ..self }
     }
 
-    /// Whether any thread reported at all.
+    /// True if any thread reported.
     pub(super) fn observed(&self) -> bool {
         self.observed
     }
@@ -146,7 +146,7 @@ impl Watch {
         &self.places.files
     }
 
-    /// What identifies the file at `path` now.
+    /// The identity of the file that is at `path` now.
     pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
         self.places.facts(path)
     }
@@ -156,12 +156,12 @@ impl Watch {
         self.places.unnamed()
     }
 
-    /// Which rank of a parallel program this is, as its MPI library has it.
+    /// The rank in a parallel program, from its MPI library.
     pub(super) fn rank(&self) -> Option<Rank> {
         self.rank
     }
 
-    /// Whether some process's reads through stdio could not be seen.
+    /// True if reads through stdio could not be observed in some process.
     pub(super) fn without_stdio(&self) -> bool {
         self.without_stdio
     }
@@ -341,9 +341,8 @@ impl Watch {
         }
     }
 
-    /// Look once more at the files that were open for writing, so that the next run does not take
-    /// this run's own writes for somebody else's. Of those that the run has made itself nothing is ever fetched. Tell which files were
-    /// mapped: what was touched of them last is not known.
+    /// Examines the files that were open for writing once more, so that the next run does not mistake this run's writes for changes by
+    /// others. Files created by this run are never fetched. Also notes the mapped files, because their last touches are unknown.
     pub(super) fn finish(&mut self, sink: &mut impl Sink) {
         self.mapped.drain().for_each(|file| sink.doubted(file));
         let unread = std::mem::take(&mut self.unread).into_iter();
@@ -364,7 +363,7 @@ impl Watch {
         }
     }
 
-    /// Whether a file that was opened for writing alone can be left until it is opened in another way.
+    /// True if a file opened for writing only need not be examined until it is opened in another way.
     fn is_unread(&mut self, path: &Path, how: How) -> bool {
         if let Some(truncates) = self.unread.get_mut(path.as_os_str()) {
             *truncates |= how.truncates;
@@ -379,7 +378,7 @@ impl Watch {
         is_left
     }
 
-    /// How a file is opened, if it was opened for writing before.
+    /// The mode of an open, combined with earlier opens for writing.
     fn also_written(&mut self, path: &Path, how: How) -> How {
         match self.unread.remove(path.as_os_str()) {
             Some(truncates) => written(truncates, how),
@@ -411,7 +410,7 @@ impl Watch {
         (pid, tid, start, took): At,
         sink: &mut impl Sink,
     ) {
-        // What this run has made itself is in memory.
+        // Files created by this run are in memory.
         if !self.is_news(file, kind) || self.files().met(file).written {
             return;
         }
@@ -426,7 +425,7 @@ impl Watch {
         sink.accesses(named.into());
     }
 
-    /// Whether a name is used in a way that needs more than its uses before; they are noted.
+    /// Notes a use of a name. True if it needs more than the uses before.
     fn is_news(&mut self, file: FileId, kind: Kind) -> bool {
         let used = self.uses.entry(file).or_default();
         let (bit, covers) = match kind {
@@ -471,7 +470,7 @@ impl Watch {
 
     /// A file was read up to `end`, and was not known to be as long.
     fn grow(&mut self, file: FileId, end: u64, sink: &mut impl Sink) {
-        // One that has another name by now is as long as was read of it, at least.
+        // A renamed file is at least as long as its reads.
         let path = &self.files().met(file).path;
         let found = path.metadata().map_or(0, |meta| meta.len());
         let meta = self.places.files.met_mut(file);
@@ -517,7 +516,7 @@ impl Watch {
         id
     }
 
-    /// The regular file that was opened or mapped, if it is one.
+    /// The regular file that was opened or mapped; `None` for anything else.
     fn open(&mut self, target: Target, how: How, sink: &mut impl Sink) -> Option<FileId> {
         let Target::Regular(id) = target else {
             return None;

@@ -1,6 +1,6 @@
-//! Which observer a program gets.
+//! Chooses the observer of a program.
 //!
-//! Data flow: what was asked for, and what the program is → [`Observing`], and the sentences on it.
+//! Data flow: the option and the program → [`Observing`], with remarks for the user.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,11 +14,10 @@ use super::ebpf;
 use super::ring::Preload;
 use super::unobserved::of_program as why_hidden;
 
-/// Which observer is asked for.
+/// The requested observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The one that sees more of the program: eBPF for what the preload library does not see, where eBPF is to be had, else
-    /// the library.
+    /// The observer that sees more: eBPF for programs that the preload library cannot see, if eBPF is available; otherwise the library.
     #[default]
     Auto,
     /// The preload library.
@@ -28,7 +27,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Whether the kernel observes programs that the preload library sees too little of.
+    /// True if the kernel may observe programs of which the preload library sees too little.
     pub(crate) fn may_be_kernel(self) -> bool {
         self == Self::Auto && rustix::process::geteuid().is_root()
     }
@@ -87,7 +86,7 @@ impl Observing {
                         "eBPF cannot observe this run: {refused}. The preload library observes it instead."
                     ));
                 }
-                // What the library cannot see is said at the end, as ever.
+                // Programs that the library cannot see are reported at the end of the run.
                 Err(refused) => remark(format!("eBPF cannot observe this run: {refused}")),
             }
         }
@@ -95,7 +94,7 @@ impl Observing {
         Some(Self::Library(Preload::new(ring), paths))
     }
 
-    /// What reports the events.
+    /// The observer in use.
     pub(crate) fn observer(&self) -> &dyn Observer {
         match self {
             Self::Library(preload, _) => &preload.reports,
@@ -111,7 +110,7 @@ impl Observing {
         }
     }
 
-    /// Hands out what has been reported, in order of start, within the budget.
+    /// Passes on reported events in the order of their starts, within the budget.
     pub(crate) fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         match self {
             Self::Library(preload, _) => preload.poll(budget, out),
@@ -119,8 +118,8 @@ impl Observing {
         }
     }
 
-    /// Says whether what the program reads next is foreseen. Where the kernel was advised not to read ahead, it is to do so
-    /// by itself again once nobody else does.
+    /// Announces whether the program's next reads are foreseen. Where the kernel was advised not to read ahead, it reads ahead again when
+    /// nobody else does.
     pub(crate) fn foresee(&self, foreseen: bool) {
         if let Self::Library(preload, _) = self {
             preload.reports.ring().give_up(!foreseen);
@@ -135,7 +134,7 @@ impl Observing {
         }
     }
 
-    /// Whether touches of mapped pages are reported as they happen. Else they are sampled from outside.
+    /// True if touches of mapped pages are reported at once. Otherwise they are found by sampling.
     pub(crate) fn sees_touches(&self) -> bool {
         match self {
             Self::Library(..) => false,
@@ -157,7 +156,7 @@ impl Observing {
         }
     }
 
-    /// Why the program at this path is not seen, after "it is"; `None` if nothing is known to stand in the way.
+    /// The reason why the program at this path cannot be observed, as a phrase after "it is"; `None` if none is known.
     pub(crate) fn why_hidden(&self, exe: &Path) -> Option<&'static str> {
         match self {
             Self::Library(..) => why_hidden(exe),

@@ -1,6 +1,6 @@
-//! The kernel as an observer: eBPF programs report what the processes of the program do.
+//! The kernel as observer: eBPF programs report the calls of the program's processes.
 //!
-//! Nothing is put into the program, so no advice can be given: the kernel's own read-ahead stays as it is.
+//! Nothing is loaded into the program, so no advice can be given: the kernel's own read-ahead is unchanged.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use foreread_words::counted;
 /// Sets the size of the ring for events, in bytes: for tests of a full one.
 const RING: &str = "FOREREAD_EBPF_RING";
 
-/// Observe what the process `front` starts, in a run that began so long ago.
+/// Observes the processes that `front` starts. The run began this long ago.
 pub(super) fn observe(front: u32, elapsed: Duration) -> Result<Observation, String> {
     let ring = std::env::var(RING).ok().and_then(|size| size.parse().ok());
     let began = now().saturating_sub(elapsed.as_nanos() as u64);
     ebpf::observe(front, ring.unwrap_or(ebpf::RING), began)
 }
 
-/// Sentences on what the kernel's side did not observe.
+/// Parts that the kernel's side did not observe, in sentences.
 pub(super) fn unobserved(observation: &Observation) -> Vec<String> {
     let mut said = Vec::new();
     let lost = observation.lost();

@@ -1,4 +1,4 @@
-//! What observes the program.
+//! The observer of a program.
 //!
 //! The supervisor takes [`foreread_observe`]'s events in order of start, and knows nothing of how they are come by:
 //!

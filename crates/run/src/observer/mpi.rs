@@ -1,8 +1,8 @@
-//! Which library stands in front of the program's MPI-IO, if any.
+//! Finds the library that intercepts the program's MPI-IO, if it uses MPI.
 //!
-//! There is one for each binary interface of MPI (`observers/pmpi`). The right one is known by what the program links,
-//! directly or by its libraries; of a program that loads MPI later, as Python does, by the launcher that has started it. A
-//! library for an MPI that is never loaded does nothing.
+//! Each binary interface of MPI has its own library (`observers/pmpi`). The right one follows from the libraries that the program links,
+//! directly or indirectly. For a program that loads MPI later, such as Python, it follows from the launcher. A library for an MPI that is
+//! never loaded does nothing.
 //!
 //! Data flow: the program's ELF file and its libraries' → the names that they need → [`Interface`] → a path.
 //!
@@ -20,9 +20,9 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::FileHeader;
 use object::read::{ReadCache, ReadRef};
 
-/// Libraries looked at, at most: what the largest programs link.
+/// Number of libraries examined: as many as the largest programs link.
 const LIBRARIES: usize = 512;
-/// Where libraries are that nobody names a folder for.
+/// Folders of libraries without an explicit path.
 const FOLDERS: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/lib/aarch64-linux-gnu",
@@ -38,7 +38,7 @@ enum Interface {
     /// MPICH and those that agreed on its: Intel MPI, MVAPICH, Cray MPICH.
     Mpich,
     OpenMpi,
-    /// That of the MPI standard, from MPI 5 on.
+    /// The standard interface, from MPI 5 on.
     Standard,
 }
 
@@ -92,8 +92,8 @@ impl Interface {
     }
 }
 
-/// The library to be put into the program at `exe`, which a launcher of parallel programs has started or not; it lies
-/// beside the preload library. `None` where MPI is no matter, an error where its calls will not be seen.
+/// The library for the program at `exe`, with or without a launcher of parallel programs; it is beside the preload library. `None` if the
+/// program does not use MPI, an error if its calls cannot be seen.
 pub(crate) fn library(
     exe: &Path,
     launched: bool,
@@ -115,7 +115,7 @@ pub(crate) fn library(
     })
 }
 
-/// The MPI that a program links, itself or by its libraries, of which so many are looked at.
+/// The MPI that a program links, directly or through at most this many libraries.
 fn linked(exe: &Path, most: usize) -> Option<Interface> {
     let mut seen = HashSet::new();
     let mut files = vec![exe.to_owned()];
@@ -149,11 +149,11 @@ fn find(name: &[u8], folders: &[PathBuf]) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// What an ELF file needs.
+/// The dependencies of an ELF file.
 #[derive(Default)]
 struct Needs {
     names: Vec<Vec<u8>>,
-    /// Where it has them looked for, as it says.
+    /// The search paths in the file.
     paths: Vec<Vec<u8>>,
 }
 

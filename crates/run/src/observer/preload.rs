@@ -10,14 +10,14 @@ use foreread_sys::own;
 const LIBRARY: &str = "libforeread_preload.so";
 /// Names the library explicitly.
 const OVERRIDE: &str = "FOREREAD_PRELOAD";
-/// What the loader is to load first.
+/// The loader's variable for libraries that are loaded first.
 const PRELOAD: &str = "LD_PRELOAD";
-/// The options of AddressSanitizer, and the one that lets others be loaded before its library.
+/// The variable with AddressSanitizer's options, and the option that permits other libraries before its own.
 const SANITIZER: &str = "ASAN_OPTIONS";
 const ANY_ORDER: &str = "verify_asan_link_order=0";
 
-/// Where the library is: where `FOREREAD_PRELOAD` says, beside the executable (a build tree), or in
-/// `../lib/foreread` from it (an installation). `Err` says why not, or lists the places looked at.
+/// Finds the library: at `FOREREAD_PRELOAD`, beside the executable (build tree), or in `../lib/foreread` from there (installation). The
+/// error has the reason, or the places searched.
 pub fn find() -> Result<PathBuf, String> {
     look().and_then(loadable)
 }
@@ -58,16 +58,16 @@ fn by_loader(library: &Path) -> PathBuf {
     }
 }
 
-/// What the program is to find in its environment: the libraries in front of what the user preloads already. A program built
-/// with gcc's AddressSanitizer otherwise ends at once where its own library is not the first. In an environment that has all of
-/// this, nothing changes.
+/// Environment variables for the program: the libraries, in front of those that the user preloads already. A program built with gcc's
+/// AddressSanitizer would otherwise end at once, because its library must be the first. If the environment has these values already, it
+/// does not change.
 pub fn variables(libraries: &[PathBuf]) -> [(&'static str, OsString); 2] {
     let given = |name| std::env::var_os(name);
     let ours: Vec<OsString> = libraries.iter().map(|one| by_loader(one).into()).collect();
     let others = given(PRELOAD).map(|list| without(&list, &ours));
     let options = given(SANITIZER);
     let is_last = |list: &OsString| list.as_bytes().ends_with(ANY_ORDER.as_bytes());
-    // Of an option that is given twice, the last one counts.
+    // If an option is given twice, the last value counts.
     let option = (!options.as_ref().is_some_and(is_last)).then(|| ANY_ORDER.into());
     [
         (PRELOAD, joined(ours.into_iter().map(Some).chain([others]))),

@@ -1,7 +1,7 @@
 //! The preload library as an observer: processes report through a ring of shared memory.
 //!
-//! The helper takes the [`Reports`]. The front, which starts the program, has the ring's [`Seat`]: what the program is given so
-//! that it finds library and ring.
+//! The helper takes the [`Reports`]. The front, which starts the program, has the ring's [`Seat`]: the program's means to find the library
+//! and the ring.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Preload {
     }
 }
 
-/// The front's side: what the program is given.
+/// The front's side of the ring.
 pub(crate) struct Seat {
     ring: Ring,
     segment: Option<Segment>,
@@ -62,7 +62,7 @@ impl Seat {
         }
     }
 
-    /// The helper is late: what the program reports meanwhile is not to hold it up.
+    /// The helper is late: until it is ready, the program does not wait for room in the ring.
     pub(crate) fn go_on_alone(&self) {
         self.ring.set_mode(Mode::Progress);
     }

@@ -1,7 +1,7 @@
 //! Why processes of the program are not observed.
 //!
-//! A process that is about to become another program says so, and the library in the new program says that it is there.
-//! A process missing in between is examined from outside as long as it lives: its program and its environment.
+//! A process that is about to execute another program reports that, and the library in the new program reports its presence. A process that
+//! is missing in between is examined from outside while it lives: its program and its environment.
 //!
 //! Data flow: [`Ring::gone`] → [`Missing::look`], now and then → [`Missing::sentences`], at the end.
 
@@ -20,9 +20,9 @@ use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-/// How long after the first look at a process the next one comes; each later one twice as long after the one before.
+/// Interval from the first examination of a process to the next; each later interval is twice as long.
 const FIRST: Duration = Duration::from_millis(5);
-/// Processes that are kept in mind, and looked at in one look.
+/// Number of processes remembered, and examined in one poll.
 const REMEMBERED: usize = 4096;
 const AT_ONCE: usize = 16;
 /// Bytes read of an executable and of an environment, at most: both are untrusted.
@@ -64,7 +64,7 @@ impl Why {
     }
 }
 
-/// A process that is missing, as last looked at.
+/// A missing process, as last examined.
 #[derive(Debug)]
 struct Look {
     why: Option<Why>,
@@ -87,7 +87,7 @@ impl Missing {
                 continue;
             }
             left -= 1;
-            // It may be on its way still, and be found in its old program.
+            // The process may not have executed the new program yet.
             let found = why(pid);
             let look = self.0.entry(pid).or_insert(Look {
                 why: None,
@@ -175,7 +175,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     if fs::read_link(at("root"))? != Path::new("/") {
         return Ok(Some(Why::OtherRoot));
     }
-    // Before its environment, out of which the library is taken for that.
+    // Checked before the environment, from which the library is removed because of the limit.
     if is_limited(&text::read(at("limits"))?) {
         return Ok(Some(Why::Limited));
     }
@@ -197,7 +197,7 @@ fn why(pid: u32) -> io::Result<Option<Why>> {
     Ok(is_filtered.then_some(Why::Filtered))
 }
 
-/// Whether a process's memory is limited, by its limits as the kernel lists them.
+/// True if the kernel's list of limits limits the process's memory.
 fn is_limited(limits: &str) -> bool {
     let of_memory = ["Max address space", "Max data size"];
     limits.lines().any(|line| {
@@ -206,9 +206,9 @@ fn is_limited(limits: &str) -> bool {
     })
 }
 
-/// Why no process of the program at this path is observed, after "it is"; `None` if nothing is known to stand in the way.
+/// The reason why the processes of the program at this path are not observed, as a phrase after "it is"; `None` if none is known.
 pub(crate) fn of_program(path: &Path) -> Option<&'static str> {
-    // What has just been started is a regular file.
+    // The file of a program that has just been started is a regular file.
     let mut exe = File::open(path).ok()?;
     let why = match of_executable(&mut exe).ok()? {
         Some(why) => Some(why),
@@ -217,7 +217,7 @@ pub(crate) fn of_program(path: &Path) -> Option<&'static str> {
     why.map(Why::words)
 }
 
-/// Whether a program is started with other privileges than who starts it.
+/// True if the program runs with other privileges than its caller.
 fn is_privileged(exe: &File, path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let by_mode = exe.metadata().is_ok_and(|meta| {
@@ -226,7 +226,7 @@ fn is_privileged(exe: &File, path: &Path) -> bool {
     by_mode || has_capabilities(path)
 }
 
-/// Whether a program is given capabilities by its file.
+/// True if the program's file has capabilities.
 fn has_capabilities(path: &Path) -> bool {
     let mut value = [0_u8; 64];
     rustix::fs::getxattr(path, c"security.capability", &mut value).is_ok_and(|len| len > 0)
@@ -331,7 +331,7 @@ mod tests {
             .env_remove(ENV)
             .spawn()
             .unwrap();
-        // It is this program until it has become the other.
+        // The process has this program until it executes the other.
         let began = Instant::now();
         let mut found = Ok(None);
         while !matches!(found, Ok(Some(_))) && began.elapsed() < Duration::from_secs(10) {

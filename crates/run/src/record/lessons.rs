@@ -1,10 +1,10 @@
-//! What a run teaches of how files of a kind are read, for runs that read others of the kind.
+//! Learns from a run how files of a role are read, for other runs that read files of the same role.
 //!
 //! Data flow: reads → one recogniser for each thread and file → at the end the largest patterns of each role, by name and by turn → the record;
 //! from a record → [`learnt`] → the source of signatures.
 //!
-//! Invariant: memory is bounded: [`BUILDERS`] recognisers of 10 KiB. What a record says is untrusted: a pattern that
-//! cannot be read is left out.
+//! Invariant: memory is bounded by [`BUILDERS`] recognisers of 10 KiB. Patterns in a record are untrusted: one that cannot be decoded is
+//! left out.
 
 use std::cmp::Reverse;
 
@@ -17,9 +17,9 @@ use rustc_hash::FxHashMap;
 
 use super::orders::ENOUGH_READS;
 
-/// Pairs of thread and file that are looked at, the first that come: 5 MiB of recognisers, a bound on memory.
+/// Number of pairs of thread and file that are followed, the first ones: 5 MiB of recognisers.
 const BUILDERS: usize = 512;
-/// What a signature takes in the record's JSON beside its notation, in bytes: names, quotes and the role.
+/// Bytes of a signature in the record's JSON besides its notation: names, quotes and the role.
 const AROUND: usize = 64;
 
 /// The patterns of a run that is being recorded.
@@ -49,7 +49,7 @@ impl Lessons {
         }
     }
 
-    /// Whether no file was read often enough to have a pattern.
+    /// True if no file was read often enough to have a pattern.
     pub(super) fn is_empty(&self) -> bool {
         self.builders.values().all(|(_, shown)| *shown < KEPT_AFTER)
     }
@@ -98,7 +98,7 @@ fn reads(learnt: &Learnt) -> u64 {
     weight(&Signature::reads(Term::Loop(learnt.nest.clone()))).0
 }
 
-/// Whether a pattern only goes on from read to read.
+/// True if the pattern is sequential.
 fn is_onward(learnt: &Learnt) -> bool {
     let mut end = None;
     Walk::new(learnt.nest.clone())
@@ -110,7 +110,7 @@ fn is_onward(learnt: &Learnt) -> bool {
         })
 }
 
-/// What a record says of how files are read.
+/// The patterns in a record.
 pub(crate) fn learnt(signatures: &[format::Signature]) -> Vec<Learnt> {
     let read = |one: &format::Signature| {
         let role = one.role.parse().ok()?;

@@ -1,22 +1,22 @@
-//! How a run reads its files, for the next run: the order of reads of each, and how long small reads waited.
+//! The order of reads of each file, and the waiting of small reads, kept for the next run.
 
 use foreread_plan::{Access, Advice, FileMeta, Kind, PAGE, Sequence};
 use foreread_sources::{goes_on, is_front_to_back};
 
-/// Reads that show how a file is read. Where one in a hundred goes on from the last by chance, a tenth of 64 do so in fewer than one
-/// file of 100,000 (binomial), of 32 in one of 3,500.
+/// Number of reads that show the order of a file. If one read in a hundred is sequential by chance, a tenth of 64 are sequential in fewer
+/// than one of 100,000 files (binomial), of 32 in one of 3,500.
 pub(super) const ENOUGH_READS: u64 = 64;
-/// Longer reads, in bytes, take their time in transfer, not in waiting: 64 KiB take 0.5 ms of a network volume,
-/// beside 0.7 ms of waiting.
+/// Larger reads, in bytes, spend their time in transfer and not in waiting: 64 KiB take 0.5 ms on a network volume, beside 0.7 ms of
+/// waiting.
 const SMALL: u64 = 64 * 1024;
 /// Waits kept at a time, a bound on memory.
 pub(super) const SAMPLE: usize = 1 << 14;
 /// Waits needed for a quantile: with fewer, the 90th percentile would be the longest wait.
 const ENOUGH_WAITS: usize = 16;
-/// A file is read in no order if less than one in this many reads goes on from the last: the kernel's read-ahead would serve so few.
+/// A file is read in no order if fewer than one in this many reads is sequential: the kernel's read-ahead would serve only these.
 const SHARE: u64 = 10;
 
-/// How one file is read, to tell whether the kernel's read-ahead serves it.
+/// The order of one file's reads, which shows whether the kernel's read-ahead serves the file.
 pub(super) struct ReadingOrder {
     pub(super) meta: FileMeta,
     reads: u64,
@@ -40,7 +40,7 @@ impl ReadingOrder {
         }
     }
 
-    /// Add a read; whether it goes on from another.
+    /// Adds a read. True if it is sequential.
     pub(super) fn read(&mut self, sequence: &Sequence) -> bool {
         let first = &sequence.first;
         // Touches of a mapping do not use the descriptor that advice is given on.
@@ -73,12 +73,12 @@ impl ReadingOrder {
     }
 }
 
-/// How long small reads and uses of names waited for a device.
+/// The waiting of small reads and names for a device.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Those that went elsewhere in their file, or to another.
+    /// Reads elsewhere in the file, or of another file.
     pub(super) scattered: Sample,
-    /// Those that went on from the last, for which no head moves.
+    /// Sequential reads, which need no movement of a disk's head.
     pub(super) onward: Sample,
     /// Uses of names: each waits for one read or several.
     pub(super) names: Sample,
@@ -111,7 +111,7 @@ impl Waits {
 #[derive(Default)]
 pub(super) struct Sample {
     pub(super) kept: Vec<u64>,
-    /// Every so many are kept, as a power of two.
+    /// One in this many is kept, as a power of two.
     thinned: u32,
     pub(super) seen: u64,
 }
@@ -141,7 +141,7 @@ impl Sample {
         self.tenths(5)
     }
 
-    /// What so many tenths of the sample are less than.
+    /// The value below which this many tenths of the sample are.
     fn tenths(mut self, tenths: usize) -> Option<u64> {
         if self.kept.len() < ENOUGH_WAITS {
             return None;

@@ -1,11 +1,11 @@
-//! A record cut to a size, or to so many files: the part that waited longest is kept, in its order.
+//! A record cut to a size or a number of files: the reads that waited longest are kept, in their order.
 //!
-//! Files are kept by the time that was waited for them in all. Of these, pieces of [`PIECE`] bytes are kept by the time that was waited
-//! for each, against the room that its accesses take in the record. What did not wait goes first.
+//! Files are kept in the order of their total waiting. In these files, pieces of [`PIECE`] bytes are kept in the order of their waiting
+//! divided by the room of their accesses in the record. Reads that did not wait are dropped first.
 //!
-//! Invariant: what takes the record's place keeps to the limits; where nothing does, what was there stays.
+//! Invariant: the new record keeps to the limits. If no part does, the earlier record stays.
 //!
-//! Data flow: a whole record that is not in its place → what each piece waited → the record made anew of the pieces kept ([`Making`]).
+//! Data flow: a whole record, not yet in its place → waiting of each piece → a new record of the kept pieces ([`Making`]).
 
 use std::cmp::Reverse;
 
@@ -20,12 +20,12 @@ use crate::making::{Made, Making};
 
 /// Bytes of a file that are kept together or left out together.
 const PIECE: u64 = 2 << 20;
-/// How often a part is made smaller until its record fits: what compresses well is not known before.
+/// Number of attempts to make the part smaller until its record fits: its compressed size is not known before.
 const TRIES: u32 = 12;
-/// What a file's definitions take in a record beside its path, in bytes.
+/// Bytes of a file's definition in a record, besides its path.
 const DEFINED: u64 = 32;
 
-/// What a record may have at most.
+/// Limits of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes that it takes.
@@ -35,20 +35,20 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there are none.
+    /// True if there are no limits.
     pub fn is_empty(&self) -> bool {
         self.size.is_none() && self.files.is_none()
     }
 }
 
-/// What was left out of a record.
+/// The part left out of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Files left out entirely.
     pub files: u64,
     /// Reads and uses of names.
     pub accesses: u64,
-    /// How long these waited for a device, in ns, of all that is recorded.
+    /// Waiting of these accesses for devices, in ns, of all that is recorded.
     pub waited_ns: u64,
     /// And all.
     pub all_waited_ns: u64,
@@ -81,16 +81,16 @@ fn piece(access: &Access) -> Piece {
 /// The sums of the accesses of a piece, or of a file.
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    /// How many pieces were met before it.
+    /// Position of the piece in the order of first accesses.
     order: usize,
     accesses: u64,
     waited_ns: u64,
 }
 
-/// Lets a record take its place, cut to the limits; what was left out, if anything had to be.
+/// Cuts a record to the limits and puts it in its place. Returns what was left out, if anything.
 ///
 /// # Errors
-/// When the record cannot be read or written, or no part of it fits; what was at the place is then as it was.
+/// When the record cannot be read or written, or no part of it fits. The earlier record is unchanged then.
 pub(super) fn cut(ended: Ended, place: &Place, limits: Limits) -> Result<Option<LeftOut>> {
     if limits.is_empty() {
         ended.take_place()?;
@@ -163,7 +163,7 @@ pub(super) fn cut(ended: Ended, place: &Place, limits: Limits) -> Result<Option<
     )
 }
 
-/// The pieces that fit into this room, in bytes, those that waited longest first; each access is taken to need `each` bytes.
+/// The pieces that fit into this room, in bytes, those with most waiting first. Each access takes `each` bytes.
 fn chosen(ranked: &[(Piece, Sum)], reader: &Reader, each: f64, room: f64) -> FxHashSet<Piece> {
     let mut left = room;
     let mut files = FxHashSet::default();

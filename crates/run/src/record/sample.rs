@@ -1,6 +1,6 @@
-//! A sample of a record's plan: what the record keeps of it to decide, before a later run, whether the plan is in memory.
+//! A sample of a record's plan, by which a later run decides whether the plan is in memory.
 //!
-//! Data flow: the written record → [`of`] → the record's sample. The look at it is `foreread_core::cold`.
+//! Data flow: the written record → [`of`] → the record's sample. `foreread_core::cold` checks it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use foreread_plan::{Expected, Kind, Name, Odds, Pattern};
 use crate::files::{Recorded, Trouble};
 use crate::recording::Recording;
 
-/// Places that are sampled. Where one in twenty is missing, a sample of this size contains a missing one in eleven cases of twelve.
+/// Number of sampled places. If one place in twenty is missing, the sample contains a missing one in eleven of twelve cases.
 const PLACES: usize = 48;
 /// Names that are sampled: the names of one block.
 const NAMES: usize = 16;
@@ -47,8 +47,8 @@ pub(super) fn of(reader: Reader) -> Sample {
     }
 }
 
-/// The next places and names, each once in a row. Pages of a mapping that were touched together are one place: a program's own objects have
-/// thousands of such pages, which would hide what else it reads.
+/// All places and names, consecutive repetitions joined. Pages of a mapping that were touched together are one place: a program's own
+/// libraries have thousands of such pages, which would hide the rest.
 fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
     let (mut places, mut names) = (Vec::<Expected>::new(), Vec::<Name>::new());
     for _ in 0..AMONG * EACH {
@@ -98,7 +98,7 @@ fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
     (places, names)
 }
 
-/// So many of these, in order, at random distances: at equal ones a sample could miss a periodic part of the plan.
+/// Picks this many, in order, at random distances: at equal distances a sample could miss a periodic part of the plan.
 fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let mut random = fastrand::Rng::with_seed(1);
     let among = all.len() as u64;

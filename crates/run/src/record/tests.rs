@@ -1,4 +1,4 @@
-//! What is written down of a run.
+//! Tests of recorded runs.
 
 use std::time::Duration;
 

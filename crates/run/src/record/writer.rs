@@ -19,7 +19,7 @@ use super::sample;
 
 /// Batches the writer may be behind; with [`BATCH`](super::BATCH) bounds them to about 14 MiB.
 const BATCHES: usize = 64;
-/// How often what was handed over is made to survive a kill.
+/// Interval at which written accesses are made to survive a kill.
 pub(super) const FLUSH: Duration = Duration::from_millis(250);
 
 /// Rare variants are boxed: an item is no larger than a sequence.
@@ -34,19 +34,19 @@ pub(super) enum Writer {
     /// There has been no need for it.
     Unstarted,
     Running(Running),
-    /// It could not be started.
+    /// The thread could not be started.
     Failed(anyhow::Error),
 }
 
 pub(super) struct Running {
     batches: SyncSender<Vec<Item>>,
-    /// How many of them are not written.
+    /// Number of accesses not yet written.
     behind: Arc<AtomicUsize>,
     pub(super) written: Arc<Mutex<Option<Written>>>,
     thread: JoinHandle<()>,
 }
 
-/// What there is of the record, until somebody takes it, or why there is none.
+/// The record so far, until it is taken, or the reason for having none.
 pub(super) type Written = Result<Writing, WriteError>;
 
 impl Writer {
@@ -81,7 +81,7 @@ impl Running {
         let _ = self.batches.send(batch);
     }
 
-    /// What has been written when all is that was sent; `None` if the thread died of it.
+    /// Ends the thread and returns the record; `None` if the thread panicked.
     pub(super) fn end(self) -> Option<Written> {
         if self.behind.load(Ordering::Acquire) == 0 {
             // The thread waits for more, and is left waiting: ending it would delay the program's caller by two changes of
@@ -128,7 +128,7 @@ fn write(
     }
 }
 
-/// The record as far as it is written, and what was seen in it on the way.
+/// The record so far, with statistics gathered on the way.
 pub(crate) struct Writing {
     pub(super) file: RecordFile,
     /// When the file was flushed last, and whether nothing was written since.
@@ -138,7 +138,7 @@ pub(crate) struct Writing {
     orders: Vec<ReadingOrder>,
     waits: Waits,
     lessons: Lessons,
-    /// Whether files keep the advice that they are defined with.
+    /// True if files keep the advice of their definitions.
     keeps_advice: bool,
 }
 
@@ -188,7 +188,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Flushes the record to disk if it is time, so that it survives a kill; else returns the time until then.
+    /// Makes the record survive a kill, if that is due. Otherwise returns the time until then.
     fn flush_in(&mut self) -> Result<Option<Duration>, WriteError> {
         if self.is_flushed {
             return Ok(None);
@@ -203,7 +203,7 @@ impl Writing {
         Ok(None)
     }
 
-    /// Removes what was written. This process is about to end, and its memory with it.
+    /// Removes the written record. Its memory is not freed, because this process is about to end.
     pub(super) fn leave(self) {
         let Self {
             file,
@@ -216,7 +216,7 @@ impl Writing {
         std::mem::forget((orders, waits, lessons));
     }
 
-    /// Adds what advice the files' order speaks for, and the patterns of reads.
+    /// Ends the record, with advice derived from the order of reads and with the patterns.
     pub(crate) fn end(mut self, mut roles: Roles) -> Result<(RecordFile, Waits), WriteError> {
         if !self.lessons.is_empty() {
             // By turn a file is known only among all that were met before it.

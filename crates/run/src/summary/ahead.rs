@@ -1,4 +1,4 @@
-//! What was done ahead of the program, in one line's words.
+//! The work done ahead of the program, in the words of one line.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::Account;
 use crate::report::became;
 
 impl Account {
-    /// What was fetched and looked up, and what became of it.
+    /// Bytes fetched and names looked up, with their ledger.
     pub(super) fn ahead(&self) -> String {
         let ledger = self.ledger();
         let names = self.names();
@@ -45,7 +45,7 @@ impl Account {
     }
 }
 
-/// What became of names that were looked up ahead. Only those that the program waits for are reported.
+/// The ledger of names that were looked up ahead. Only names that the program waits for are reported.
 pub(super) fn in_words(names: &Names) -> String {
     match names.late {
         0 => "none of them waited for".to_owned(),

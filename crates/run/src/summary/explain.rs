@@ -11,7 +11,7 @@ use super::ahead::in_words;
 use crate::report::Phase;
 use crate::report::became;
 
-/// Where a row's words begin.
+/// Column at which a row's text begins.
 const COLUMN: usize = 25;
 /// Files named one by one.
 const NAMED_FILES: usize = 8;
@@ -19,7 +19,7 @@ const NAMED_FILES: usize = 8;
 impl Account {
     /// The whole account, for `--explain`.
     pub(super) fn full(&self) -> String {
-        // What goes on is set in by as much as a row.
+        // Continuation lines have the indentation of a row's text.
         let line = self.line();
         let mut lines = wrapped(&line, WIDTH - 2).into_iter();
         let mut text = lines.next().unwrap_or_default().into_owned();
@@ -76,7 +76,7 @@ impl Account {
                 (0, _) => row("fetched", &"names, and nothing of files"),
                 _ => {}
             }
-            // What there was nothing of has no share.
+            // A share of nothing is left out.
             let mut share = |name: &str, part: Option<f64>, of: &str| {
                 if let Some(part) = part.filter(|_| ledger.issued > 0) {
                     row(name, &format_args!("{:.1} % {of}", part * 100.0));

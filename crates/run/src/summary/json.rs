@@ -16,17 +16,17 @@ pub(super) struct Json<'a> {
     reason: Option<String>,
     exit_status: i32,
     wall_ns: u64,
-    /// Of the recorded run; a cold one where it is known to have been.
+    /// Duration of the recorded run, if that run is known to have been cold.
     cold_wall_ns: Option<u64>,
     recorded_wall_ns: Option<u64>,
     device_bytes: Option<u64>,
-    /// Of those, bytes of reads that were not observed; null if few or unknown.
+    /// Bytes of these by reads that were not observed; null if few or unknown.
     unseen_bytes: Option<u64>,
     read_bytes: Option<u64>,
-    /// What the session was doing at the end; null without one.
+    /// The session's state at the end; null without a session.
     phase: Option<&'static str>,
     ledger: Option<Ledger>,
-    /// What became of the names that were looked up ahead.
+    /// The ledger of names that were looked up ahead.
     names: Option<Names>,
     /// The account of a rank's part of the collective cache; null if this is no rank, or no library stands in front of MPI.
     collective_cache: Option<&'a CacheAccount>,
@@ -67,7 +67,7 @@ impl From<&Strand> for JsonSource {
     }
 }
 
-/// The word for what a session or a source does.
+/// The word for the state of a session or source.
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Ahead => "ahead",

@@ -8,7 +8,7 @@ use foreread_words::{counted, shown};
 use super::{Account, Outcome, REPLAY, was_killed};
 
 impl Account {
-    /// One line in plain words.
+    /// The outcome in one line.
     pub(super) fn line(&self) -> String {
         let mut line = String::from("foreread: ");
         let told = match self.outcome() {
@@ -47,7 +47,7 @@ impl Account {
         shown(&line).into_owned()
     }
 
-    /// How much was fetched by guesses, in words; `None` if nothing.
+    /// Bytes fetched by guesses, in words; `None` if there are none.
     pub(super) fn guessed(&self) -> Option<String> {
         let strands = &self.report.as_ref()?.strands;
         let helped = strands.iter().filter(|one| one.ledger.issued > 0);
@@ -61,10 +61,10 @@ impl Account {
         Some(parts.collect::<Vec<_>>().join(", "))
     }
 
-    /// What was recorded, after "recorded".
+    /// The recorded content, after "recorded".
     fn write_recorded(&self, line: &mut String) {
         let mut reads = counted(self.reads_recorded, "read", "reads");
-        // Where a program mostly looks for files, that is what it waits for.
+        // A program that mostly looks for files waits for names.
         if self.names_recorded > self.reads_recorded {
             let names = counted(self.names_recorded, "name", "names");
             reads = format!("{reads} and {names}");

@@ -8,7 +8,7 @@ use crate::cache::CacheAccount;
 use crate::report::{Phase, Report, Strand};
 
 impl Account {
-    /// Why foreread could not help, or not fully, and what else is to be known, in plain words.
+    /// The reasons why foreread could not help, or not fully, and other remarks, in sentences.
     pub(super) fn reason(&self) -> Option<String> {
         let cause = self.cause();
         let cached = self.cache.as_ref().filter(|cache| cache.is_used());
@@ -18,7 +18,7 @@ impl Account {
         (!told.is_empty()).then_some(told)
     }
 
-    /// Whether foreread would have done nothing for a program that can be observed, either.
+    /// True if foreread would have done nothing even with a full observation.
     fn needs_nobody(&self) -> bool {
         let is_left = |(report, plan): (&Report, &Strand)| {
             let hot = plan.phase == Phase::Hot && report.ledger.issued == 0;
@@ -27,7 +27,7 @@ impl Account {
         self.of_plan().is_some_and(is_left) || !self.prefetch && !self.record
     }
 
-    /// Which of the six reasons it is that nothing was gained, if one is known.
+    /// The reason why nothing was gained, if it is one of six.
     pub(crate) fn why(&self) -> Option<Why> {
         if let Some(why) = self.hidden
             && !self.needs_nobody()
@@ -42,7 +42,7 @@ impl Account {
         }
         let (report, plan) = self.of_plan()?;
         match plan.phase {
-            // What differs from the record is the nearer reason.
+            // A difference from the record is the more specific reason.
             Phase::Hot if !self.was_cold() && self.files.is_empty() => {
                 Some(self.alone.clone().unwrap_or(Why::InMemory))
             }

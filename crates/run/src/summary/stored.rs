@@ -1,4 +1,4 @@
-//! The account of a run as it is stored.
+//! Builds the stored account of a run.
 
 use foreread_plan::Meta;
 
@@ -7,8 +7,8 @@ use crate::timeline::Went;
 use crate::told::RunAccount;
 
 impl Account {
-    /// Whether the run is worth an account: it has a record, or there is a reason why it gained nothing. To store one takes a fraction of a
-    /// millisecond, and commands that read nothing do not take many.
+    /// True if the run deserves a stored account: it has a record, or a reason why it gained nothing. Storing takes a fraction of a
+    /// millisecond; commands that read nothing are spared it.
     pub(crate) fn is_worth_storing(&self) -> bool {
         let has_record = self.followed.is_some() || self.recorded.is_some();
         has_record || self.was_helped() || self.why().is_some()

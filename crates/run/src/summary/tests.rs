@@ -1,4 +1,4 @@
-//! What is told of each way in which a run may end.
+//! Tests of the texts about each kind of run.
 
 mod endings;
 
@@ -43,7 +43,7 @@ fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> Strand {
     }
 }
 
-/// The account of a first run, with the part of what it was seen to do.
+/// The account of a first run, with the work of the guesses.
 fn first_run(issued: u64) -> Account {
     let ledger = Ledger {
         issued,
@@ -72,7 +72,7 @@ fn a_first_run_that_was_helped_tells_by_what_and_that_it_is_recorded() {
         full.contains("signatures   8.00 KiB: 8.00 KiB useful"),
         "{full}"
     );
-    // One for which nothing was fetched is a recorded one.
+    // A first run without any fetching is an ordinary recorded run.
     let line = first_run(0).line();
     assert!(
         line.starts_with("foreread: recorded 20 reads of sh in 2.43 ms, to keep"),
@@ -275,7 +275,7 @@ fn what_was_looked_up_ahead_is_told_with_what_became_of_it() {
     assert!(line.contains(&both), "{line}");
     let json = serde_json::to_value(with(0).json()).unwrap();
     assert_eq!(json["names"]["asked"], 1234);
-    // All that was looked up was in memory: that is no help.
+    // All names were in memory when they were looked up, so nothing was gained.
     let mut idle = with(0);
     idle.report.as_mut().unwrap().names.fetched = 0;
     assert_eq!(idle.outcome(), Outcome::Aside);

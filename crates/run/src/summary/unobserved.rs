@@ -6,12 +6,12 @@ use foreread_words::units::bytes;
 use super::Account;
 use crate::unseen::Explained;
 
-/// Sentences of a record on what was not observed that are repeated, and their characters: a record is untrusted.
+/// Limits of a record's sentences that are repeated, in number and in characters: a record is untrusted.
 const TOLD: usize = 4;
 const TOLD_LENGTH: usize = 300;
 
 impl Account {
-    /// Enter what the device gave and no observed read explains.
+    /// Enters bytes from devices that no observed read explains.
     pub(crate) fn unseen(&mut self, explained: &Explained) {
         self.unseen_bytes = self.device_bytes.and_then(|all| explained.unseen(all));
         if let (Some(unseen), Some(all)) = (self.unseen_bytes, self.device_bytes) {
@@ -37,7 +37,7 @@ impl Account {
         }
     }
 
-    /// Whether reads were unobserved in the recorded run and in this one.
+    /// True if some reads were not observed, in the recorded run and in this one.
     pub(crate) fn is_observed_in_part(&self) -> bool {
         let tells = |foot: &Summary| !foot.unobserved.is_empty() || foot.by_kernel;
         !self.by_kernel && self.baseline.as_ref().is_some_and(tells)

@@ -1,7 +1,7 @@
 //! Why a run gained nothing: six reasons, and no others.
 //!
-//! The line after a run, `foreread explain` and `foreread report` all take their sentence from here. A failure of foreread itself, such as
-//! a folder of records that cannot be written, is reported beside them.
+//! The line after a run, `foreread explain` and `foreread report` take their sentence from here. A failure of foreread itself, such as an
+//! unwritable folder of records, is reported separately.
 
 use foreread_words::units::{bytes, duration};
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Why {
-    /// Nothing was missing from memory.
+    /// The whole plan was in memory.
     InMemory,
     /// Files are read from front to back: the kernel reads ahead.
     FrontToBack,
     /// There is less to be gained than following a program costs.
     LittleGain {
-        /// What could be gained, in ns.
+        /// The possible gain, in ns.
         gain_ns: u64,
-        /// What following costs, in ns.
+        /// The cost of following, in ns.
         cost_ns: u64,
     },
     /// The program does something else than when it was recorded.
@@ -34,7 +34,7 @@ pub enum Why {
     LittleMemory {
         /// Bytes that were fetched, and bytes of these that were gone before they were read.
         fetched: u64,
-        /// Of these, bytes gone.
+        /// Bytes of these that were evicted.
         gone: u64,
     },
     /// Processes could not be observed.

@@ -22,10 +22,10 @@ use crate::summary::Account;
 use crate::timeline::Went;
 use crate::watch::Sink as _;
 
-/// Polls of the observer after the program has ended, at most: all reports are there by then.
+/// Number of polls after the program's end, at most: all reports are there by then.
 const LAST_LOOKS: usize = 1000;
 
-/// Where a program's record is kept.
+/// The place of a program's record.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
     pub(crate) store: &'a Store,
@@ -33,8 +33,8 @@ pub(crate) struct Kept<'a> {
 }
 
 impl Supervisor {
-    /// Takes the last reports of the program, whose file is `exe`, ends the session, and enters both in the account. Keeps the record,
-    /// in the store if it goes there. Returns how the run went, over its time.
+    /// Takes the last reports of the program, whose file is `exe`, ends the session, and enters both in the account. Stores the record, if
+    /// it belongs in the store. Returns the course of the run.
     pub(crate) fn close(
         &mut self,
         account: &mut Account,
@@ -61,11 +61,11 @@ impl Supervisor {
 
     fn take_last_reports(&mut self, was_observing: bool) {
         if let Some(observing) = &self.observing {
-            // What the program has started may outlive it.
+            // Processes that the program started may outlive it.
             observing.foresee(false);
         }
         self.want(Wanted::Nothing);
-        // A program that was not observed had its last reports taken before it was let go.
+        // A program that is no longer observed had its last reports taken when observation ended.
         for _ in 0..if was_observing { LAST_LOOKS } else { 0 } {
             let progress = self.look(&mut Budget::new(LOOK.0, LOOK.1));
             if progress.events == 0 && !progress.more {
@@ -74,7 +74,7 @@ impl Supervisor {
         }
     }
 
-    /// Enters what was observed, and what was not.
+    /// Enters observed and unobserved parts in the account.
     fn enter_observation(
         &mut self,
         account: &mut Account,
@@ -190,7 +190,7 @@ impl Supervisor {
         overtaken
     }
 
-    /// Writes the record, if it is worth keeping. Files that have changed since the old record are entered as they are now.
+    /// Writes the record, if it is worth keeping. Files that have changed since the old record get their present state.
     fn keep_record(
         &self,
         recorder: Option<Recorder>,
@@ -229,8 +229,8 @@ impl Supervisor {
         }
     }
 
-    /// Deletes the command's own record if it is useless, or enters in it the files that have changed. A record that cannot be
-    /// deleted or rewritten stays, and the next run tries again.
+    /// Deletes the command's own record if it is useless, or enters changed files in it. A record that cannot be deleted or rewritten
+    /// stays, and the next run tries again.
     fn renew(
         &self,
         Kept { store, identity }: Kept<'_>,
@@ -257,7 +257,7 @@ impl Supervisor {
         }
     }
 
-    /// How the run went, over its time.
+    /// The course of the run.
     fn went(&mut self) -> Went {
         let files = self.watch.files();
         let path = |file| {

@@ -25,36 +25,36 @@ use crate::files::Files;
 
 /// Paths remembered at a time; beyond it the tables start afresh.
 const REMEMBERED: usize = 1 << 20;
-/// The bytes of the paths of files, and of the paths that lead to them: what a process of another user opens, or says to
-/// have opened, takes no more of this one's memory.
+/// Limit of the bytes of paths, for files and for paths that lead to them: it bounds the memory that another user's process can consume by
+/// opening files, real or made up.
 pub(super) const PATHS: usize = 512 << 20;
-/// Files that are met by their names alone, and the bytes of their paths: so many that a record still holds the files that are
-/// read ([`foreread_plan::format::MAX_ID`], [`foreread_plan::format::MAX_PATHS`]).
+/// Limits of files known by name only, and of the bytes of their paths, chosen so that a record still has room for the files that are read
+/// ([`foreread_plan::format::MAX_ID`], [`foreread_plan::format::MAX_PATHS`]).
 const NAMED: usize = 1_000_000;
 const NAMED_PATHS: usize = 96 << 20;
 
-/// What there is at a path.
+/// The result of resolving a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Resolved {
     /// The symbolic link at the path itself, if there is one.
     pub(super) link: Option<FileId>,
-    /// What the path leads to.
+    /// The path's target.
     pub(super) target: Target,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nobody has looked: the link was not followed.
     #[default]
     Unknown,
-    /// Nothing that is a file of the session.
+    /// No file of the session.
     Nothing,
     Regular(FileId),
     Directory(FileId),
 }
 
-/// What a path is resolved for.
+/// The use for which a path is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// The target was opened or mapped.
@@ -68,7 +68,7 @@ pub(super) enum Use {
 }
 
 impl Use {
-    /// Whether a link at the path itself was not followed.
+    /// True if a link at the path itself was not followed.
     fn is_of_itself(&self) -> bool {
         matches!(self, Self::Named | Self::Told(_))
     }
@@ -92,7 +92,7 @@ pub(super) struct Places {
     own: Vec<PathBuf>,
     pub(super) files: Files,
     pub(super) by_path: FxHashMap<OsString, Resolved>,
-    /// Folders whose paths lead through no symbolic link, and are as short as can be.
+    /// Folders whose paths have no symbolic links and no redundant parts.
     pub(super) direct: FxHashSet<OsString>,
     /// Files met by their names alone so far.
     unopened: FxHashSet<FileId>,
@@ -127,7 +127,7 @@ impl Places {
         self.unnamed
     }
 
-    /// What there is at a path; a file that is met for the first time goes to `sink`.
+    /// Resolves a path. A new file is passed to `sink`.
     pub(super) fn find(&mut self, path: PathBuf, used: &Use, sink: &mut impl Sink) -> Resolved {
         if let Some(&known) = self.by_path.get(path.as_os_str())
             && (known.target != Target::Unknown || used.is_of_itself())
@@ -142,17 +142,17 @@ impl Places {
         found
     }
 
-    /// Whether anything is known of a path, by this run or the record.
+    /// True if the path is known from this run or from the record.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.by_path.contains_key(path.as_os_str()) || self.files.recorded_at(path).is_some()
     }
 
-    /// Whether a file that is opened was met by its name alone before.
+    /// True if an opened file was known by name only before.
     pub(super) fn is_first_opened(&mut self, file: FileId) -> bool {
         self.unopened.remove(&file)
     }
 
-    /// What identifies the regular file or directory at `path` now, or the link that is there.
+    /// The identity of the regular file, directory or link at `path` now.
     pub(super) fn facts(&self, path: &Path) -> Option<FileMeta> {
         self.meta(path, &FileFacts::of(path)?)
     }
@@ -191,7 +191,7 @@ impl Places {
             };
             led
         };
-        // As it is known by its own path.
+        // Known by its own path.
         let is_other = place.as_os_str() != path.as_os_str();
         if is_other
             && let Some(known) = self.by_path.get(place.as_os_str())
@@ -216,7 +216,7 @@ impl Places {
         Some(found)
     }
 
-    /// What the record says of a file that is opened, if that can be relied on.
+    /// The record's entry for an opened file, if it can be trusted.
     fn trusted(&self, path: &Path, used: &Use, sink: &impl Sink) -> Option<FileFacts> {
         let (file, meta) = self
             .files
@@ -247,7 +247,7 @@ impl Places {
         })
     }
 
-    /// The number of the file at a place. `None` if it is no file of the session, or there are too many.
+    /// The number of the file at a place. `None` if it is no file of the session, or beyond the limit.
     fn meet(
         &mut self,
         place: &Path,
@@ -287,7 +287,7 @@ impl Places {
         Some(id)
     }
 
-    /// Remember what there is at a path.
+    /// Remembers the result for a path.
     fn keep(&mut self, path: PathBuf, found: Resolved) {
         let len = path.as_os_str().len();
         if self.by_path.len() >= REMEMBERED || self.kept + len > PATHS {
@@ -331,7 +331,7 @@ impl Places {
         })
     }
 
-    /// What identifies what was found at `path`, if that is a file of the session.
+    /// The identity of a file found at `path`, if it is a file of the session.
     fn meta(&self, path: &Path, facts: &FileFacts) -> Option<FileMeta> {
         let directory = facts.kind == FileType::Directory;
         let is_file = matches!(facts.kind, FileType::RegularFile | FileType::Symlink);
@@ -348,7 +348,7 @@ impl Places {
     }
 }
 
-/// A path's folder as it is written, where the path ends with a name and not with slashes or dots.
+/// The folder of a path as written, if the path ends with a name and not with slashes or dots.
 fn folder_of(path: &Path) -> Option<&OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|&byte| byte == b'/')?;

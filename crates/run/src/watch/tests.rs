@@ -1,4 +1,4 @@
-//! What a watch makes of what is reported.
+//! Tests of the events that a watch derives from reports.
 
 use super::places::PATHS;
 use super::*;
@@ -6,7 +6,7 @@ use foreread_observe::Inode;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-/// What was handed on: threads, the bytes of their programs' paths, files and reads.
+/// The passed-on events: threads, bytes of program paths, files and reads.
 #[derive(Default)]
 struct Counts {
     threads: usize,
@@ -215,12 +215,12 @@ fn files_that_are_only_written_to_are_not_looked_at_until_they_are_read() {
         watch.take(open(number, writes), &mut counts);
     }
     assert_eq!((counts.files, counts.reads), (0, 0));
-    // Emptied before it was read: nothing of it is ever fetched.
+    // Emptied before it was read, so none of it is ever fetched.
     watch.take(open(7, How::default()), &mut counts);
     assert_eq!(counts.reads, 1);
     let read: Vec<_> = watch.files().all_met().collect();
     assert!(matches!(read[..], [(_, meta)] if meta.written && meta.path == path(7)));
-    // Written to again, once it is known.
+    // Written to again, after its first use.
     watch.take(open(7, writes), &mut counts);
     assert_eq!(counts.reads, 2);
     watch.finish(&mut counts);
@@ -277,7 +277,7 @@ fn a_place_is_where_all_links_lead() {
             assert_eq!(found.map(|path| path.as_os_str()), expected, "{name}");
         }
     }
-    // A folder that a link has taken the place of is not remembered by that path.
+    // A path whose folder was replaced by a link is forgotten.
     assert!(!watch.places.direct.contains(at("link").as_os_str()));
 }
 
@@ -319,7 +319,7 @@ fn nothing_is_asked_of_a_name_that_the_program_was_told_of() {
     let as_told = Some((4711, 99, false, false));
     assert_eq!(told("none", 0o100_644, 1), as_told);
     assert_eq!(told("pipe", 0o010_644, 1), None);
-    // What has changed since the run began may not be so any more.
+    // A file changed after the start of the run may be outdated.
     let later = i64::MAX;
     assert_eq!(told("gone", 0o100_644, later), None);
     let real = fs::metadata(root.join("file")).unwrap();
@@ -383,7 +383,7 @@ fn a_follower_hears_of_a_file_when_it_is_opened_and_not_when_it_is_named() {
     assert_eq!(heard.0, ["named", "opened", "file"]);
 }
 
-/// What was handed on, in order: the path below a folder, and how it was used.
+/// The passed-on names in order: path below a folder, and use.
 struct Names<'a> {
     root: &'a Path,
     paths: Vec<PathBuf>,
@@ -417,7 +417,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
     symlink("dir/file", at("link")).unwrap();
     symlink("nowhere", at("dangling")).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-    // A moment later: what is there was not made by the run.
+    // One minute later: the existing files were not created by the run.
     let began = SystemTime::now() + std::time::Duration::from_secs(60);
     let mut watch = Watch::new(began, Vec::new(), Files::new(Default::default()));
     let mut names = Names {
@@ -458,7 +458,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
         (name(list, true, "dir/../dir"), &[]),
         (name(stat, true, "dir/.."), &[("", stat)]),
         (open("dir/..", true), &[("", Kind::Open)]),
-        // Not what can be: a file has no entries; there is nothing; no file of the session.
+        // Impossible uses: a file has no entries; a path that does not exist; no file of the session.
         (name(list, true, "dir/file"), &[]),
         (name(stat, true, "none"), &[]),
         (name(stat, true, "socket"), &[]),
@@ -474,7 +474,7 @@ fn a_name_is_handed_on_once_for_each_use_that_needs_more() {
         );
     }
     drop(socket);
-    // What the run has made itself is not looked for by the next.
+    // The next run does not look for files that this run created.
     let mut watch = Watch::new(
         SystemTime::UNIX_EPOCH,
         Vec::new(),

@@ -1,4 +1,4 @@
-//! Each way in which a run may end, and what is said of it.
+//! Tests of the texts about each ending of a run.
 
 use super::*;
 use foreread_core::cold::Look;
@@ -12,7 +12,7 @@ type Ending = (
     Outcome,
 );
 
-/// Nothing is observed of a program that the preload library cannot be loaded into.
+/// A statically linked program cannot load the preload library.
 fn statically_linked(account: &mut Account) {
     account.observed = false;
     account.hidden = Some("statically linked");
@@ -382,7 +382,7 @@ fn every_ending_is_told_in_sentences_that_go_together() {
         }
         let json = serde_json::to_value(account.json()).unwrap();
         let issued = json["ledger"]["issued"].as_u64().unwrap_or(0);
-        // Nothing has a share of nothing.
+        // No share is printed if nothing was issued.
         assert!(issued > 0 || !full.contains(" % "), "{name}\n{full}");
         let mode = serde_json::to_value(outcome).unwrap();
         assert_eq!(json["mode"], mode, "{name}");
