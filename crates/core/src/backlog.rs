@@ -87,8 +87,8 @@ impl Backlog {
         }));
     }
 
-    /// Takes the first want, and others that cost little more: as far as `reach` has it for its device, and no more than `room` pages
-    /// that are wanted, but for the first want. Pages that the program has `read` already are left out.
+    /// Takes the first want together with others that add little cost: those within `reach` on the same device, and at most `room` wanted
+    /// pages beyond the first want. Pages that the program has `read` already are left out.
     pub(crate) fn take(
         &mut self,
         room: u64,
@@ -169,7 +169,7 @@ impl Backlog {
         })
     }
 
-    /// Pages left to the kernel before the wants that were taken since the last call, and pages left out as read.
+    /// Pages left to the kernel's read-ahead before the wants taken since the last call, and pages left out as read.
     pub(crate) fn left(&mut self) -> u64 {
         std::mem::take(&mut self.left)
     }
@@ -192,7 +192,7 @@ impl Backlog {
     }
 }
 
-/// Where the pages of a want lie, on a block device.
+/// The place of a want's first page, on a block device.
 fn place(meta: &FileMeta, want: &Want) -> Option<FirstPage> {
     let What::Pages(pages) = &want.what else {
         return None;
@@ -239,7 +239,7 @@ impl Group {
         self.parts.back().expect("a group has a first part")
     }
 
-    /// Whether two parts, in order of place, are one request.
+    /// True if two parts, in order of place, form one request.
     fn joins(&self, one: &Piece, next: &Piece) -> bool {
         if one.file == next.file {
             let gap = next.pages.start.saturating_sub(one.pages.end);
@@ -254,7 +254,7 @@ impl Group {
         self.wanted + part.count() <= self.room
     }
 
-    /// Adds what lies behind, if it is worth it.
+    /// Adds the wants behind the request, if reading the gap pays.
     fn goes_on(&mut self, part: Piece) -> bool {
         if !self.joins(self.last(), &part) || !self.has_room(&part) {
             return false;
@@ -267,7 +267,7 @@ impl Group {
         true
     }
 
-    /// Adds what lies before, if it is worth it.
+    /// Adds the wants before the request, if reading the gap pays.
     fn begins(&mut self, part: Piece) -> bool {
         if !self.joins(&part, self.first()) || !self.has_room(&part) {
             return false;

@@ -1,4 +1,4 @@
-//! Whether a plan is worth fetching: decided once, before the program starts.
+//! Decides whether a plan is worth fetching: once, before the program starts.
 //!
 //! The record carries a sample of its plan. Each place of the sample is looked for in memory, without waiting for any device. The
 //! expected gain is the time that the recorded run waited, times the share of the sample that is missing.
@@ -27,7 +27,7 @@ const PLACES: usize = 64;
 pub struct Look {
     /// Places checked.
     pub looked: u64,
-    /// Of these, places that are not in memory, in part or as a whole.
+    /// Places of these that are not in memory, in part or as a whole.
     pub missing: u64,
     /// Files of the sample that differ from the record.
     pub differences: Vec<(FileId, Difference)>,
@@ -70,13 +70,13 @@ impl Look {
         self.missing += u64::from(!is_there);
     }
 
-    /// Whether fetching the plan of this run pays, on so many processors.
+    /// True if fetching this run's plan pays, on this many processors.
     pub fn pays(&self, recorded: &Summary, processors: u64) -> bool {
         self.gain(recorded, processors)
             .map_or(self.missing > 0, |gain| gain >= WORTH)
     }
 
-    /// Gain of fetching the plan of this run, on so many processors, in ns; `None` if the record does not say.
+    /// Gain of fetching this run's plan, on this many processors, in ns; `None` if the record has no times.
     pub fn gain(&self, recorded: &Summary, processors: u64) -> Option<u64> {
         // The times of an imported list were not measured.
         if recorded.imported.is_some() {
@@ -105,7 +105,7 @@ impl Look {
 /// Bytes from a device below which a run counts as one that found everything in memory.
 const WAITED_BYTES: u64 = 1 << 20;
 
-/// So many of these, evenly spread.
+/// Picks this many, evenly spread.
 fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.iter().step_by(step)
@@ -113,10 +113,10 @@ fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
 
 /// Questions about memory, answered without waiting for any device.
 pub(crate) trait Memory {
-    /// Whether all these pages are there, or cannot be fetched.
+    /// True if all these pages are in memory, or cannot be fetched.
     fn has(&mut self, file: FileId, meta: &FileMeta, pages: &Range<u64>) -> bool;
 
-    /// Whether a name and its inode are there.
+    /// True if a name and its inode are in memory.
     fn knows(&mut self, meta: &FileMeta) -> bool;
 }
 
@@ -159,7 +159,7 @@ impl Open {
         }
     }
 
-    /// How the file differs from its entry in the record.
+    /// The difference between the file and its entry in the record.
     fn difference(&self, meta: &FileMeta) -> Option<Difference> {
         match self.found.as_ref()? {
             Ok((_, facts)) => difference(meta, facts),
@@ -167,7 +167,7 @@ impl Open {
         }
     }
 
-    /// Whether all these pages are in memory, or cannot be fetched.
+    /// True if all these pages are in memory, or cannot be fetched.
     fn has(&self, pages: &Range<u64>) -> bool {
         let Some(found) = &self.found else {
             return false;

@@ -1,4 +1,4 @@
-//! What became of single pages, for the account and for reports.
+//! Fates of single pages, for the account and for reports.
 //!
 //! A report draws the files that the recorded run waited longest for. The pages of a file are a list of runs: from the first page of a
 //! run to that of the next, all pages that were read or fetched have one fate. If a file would have more than [`RUNS`] runs,
@@ -18,7 +18,7 @@ use crate::pages::Pages;
 /// Runs of a file, or at most twice as many: a picture cannot show more.
 const RUNS: usize = 512;
 
-/// What became of a page.
+/// Fate of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
@@ -51,7 +51,7 @@ impl Fate {
     ];
 }
 
-/// What became of the pages of one file.
+/// Fates of the pages of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fates {
     /// The file.
@@ -79,7 +79,7 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// Which pages have which fate. Infill has none.
+    /// Bit mask of the pages with this fate. Infill has none.
     pub(crate) fn of(&self, fate: Fate) -> u64 {
         let unread = self.issued & !self.read & self.planned;
         match fate {
@@ -105,7 +105,7 @@ impl Fates {
     /// Files, at most: a few more than a report shows, which leaves out some.
     pub(crate) const FILES: usize = 12;
 
-    /// What became of these chunks of a file.
+    /// The fates of these chunks of a file.
     pub(crate) fn of(file: FileId, chunks: &BTreeMap<u64, Masks>) -> Self {
         let mut fates = Self {
             file,
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn however_scattered_the_fates_are_there_are_not_many_runs() {
-        // Of each three pages one is late.
+        // One of every three pages is late.
         let late = 0x9249_2492_4924_9249;
         let chunks = (0..1000).map(|chunk| (chunk * 1000, masks(u64::MAX, u64::MAX, late)));
         let fates = Fates::of(FileId(0), &chunks.collect());

@@ -1,7 +1,7 @@
-//! Which want is next, and the results of those before.
+//! Selects the next want, and notes the results of earlier ones.
 //!
-//! Threads take the next want, request it, and take the next. A request for pages returns once the device has it. Looking up a file
-//! or a name takes as long as its device does. So there are as many threads as can usefully wait at the same time.
+//! Each thread takes a want, requests it, and takes the next. A request for pages returns when the device has accepted it. A lookup of a
+//! file or a name lasts as long as its device works. So there are as many threads as can usefully wait at the same time.
 //!
 //! Invariants: at most a budget of pages lies between the program and the last request; no page is requested that the program was
 //! seen to read; if this process may open too few files for all threads, there are fewer.
@@ -28,22 +28,22 @@ use crate::worker::{Difference, Done, Task};
 const THREADS: usize = 16;
 /// Wants that wait to be requested, at most: bounds memory (48 bytes each).
 const WAITING: usize = 1 << 16;
-/// This fraction of the free memory may be requested and not yet passed. Pages leave memory in the order in which they came. Once one
-/// fetched page has left unread, each step of the program brings two pages: the one that it reads itself, and the next one fetched. If
-/// too much is ahead, every page fetched then leaves before it is read. In 32 MiB of memory, 6,000 pages in order
-/// and 6,000 scattered took 0.63 s alone, 0.84 s with three quarters of the memory, 0.23 s with a half, 0.24 s with a quarter and 0.30
-/// s with an eighth; 12,000 scattered pages 0.99, 0.29, 0.27, 0.31 and 0.36 s.
+/// One part in this many of the free memory may be requested and not yet read. Pages leave memory in the order in which they came. Once a
+/// fetched page has left unread, each step of the program brings in two pages: its own read, and the next fetched page. If too much is
+/// ahead, every page fetched from then on leaves before it is read. In 32 MiB of memory, 6,000 sequential and 6,000 scattered pages took
+/// 0.63 s alone, 0.84 s with three quarters of the memory, 0.23 s with a half, 0.24 s with a quarter and 0.30 s with an eighth; 12,000
+/// scattered pages took 0.99, 0.29, 0.27, 0.31 and 0.36 s.
 const SHARE: u64 = 2;
-/// How long the end of a run waits for threads that may be stuck in a file system. A caller may notice longer waits.
+/// Time for which the end of a run waits for threads that may be blocked in a file system. A caller may notice longer waits.
 pub(crate) const PARTING: Duration = Duration::from_millis(50);
 
 /// The wants, and the results so far.
 #[derive(Default)]
 pub(crate) struct State {
     wants: Backlog,
-    /// Whether all wants of the plan are known.
+    /// True if all wants of the plan are known.
     is_complete: bool,
-    /// Whether nothing more is to be fetched.
+    /// True if fetching has ended.
     is_stopped: bool,
     /// Threads that there are, and how many there may be.
     threads: usize,
@@ -57,7 +57,7 @@ pub(crate) struct State {
     between: u64,
     /// Pages that were issued and not waited for.
     under_way: u64,
-    /// What requests cost, by device.
+    /// Cost of requests, by device.
     prices: BTreeMap<u64, Price>,
     /// Pages that may be requested and not passed.
     budget: u64,
@@ -69,7 +69,7 @@ pub(crate) struct State {
     /// While the plan is on trial: pages that may be requested at first; each page of the plan that the program reads allows one
     /// more. `None` once the plan is trusted.
     trial: Option<u64>,
-    /// Whether there was ever no room in the budget.
+    /// True if the budget was ever used up.
     was_full: bool,
     pub(crate) issued: Vec<(FileId, Range<u64>)>,
     /// Names looked up, and whether they were waited for.
@@ -82,15 +82,14 @@ pub(crate) struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Work(Task),
-    /// Wait until the program has passed what was requested.
+    /// Wait until the program has read requested pages.
     AwaitRoom,
     AwaitWants,
     End,
 }
 
 impl State {
-    /// A part of so many pages of free memory may be requested and not passed by the program; until the plan is trusted, `trial` pages at
-    /// first.
+    /// The budget is a part of `memory`, the free pages. Until the plan is trusted, it is `trial` pages.
     pub(crate) fn new(memory: u64, trial: Option<u64>) -> Self {
         let budget = (memory / SHARE).max(1);
         Self {
@@ -102,7 +101,7 @@ impl State {
         }
     }
 
-    /// All wants are requested, and so many pages of gaps at most: memory is there for that, and no program is waited for.
+    /// For filling memory without a program: all wants are requested, with at most this many pages of gaps.
     pub(crate) fn filling(gaps: u64) -> Self {
         Self {
             budget: u64::MAX,
@@ -112,7 +111,7 @@ impl State {
         }
     }
 
-    /// Whether more wants may be added, or need not be because it is over.
+    /// True if more wants may be added, or are no longer needed.
     pub(crate) fn has_room(&self) -> bool {
         self.wants.len() < WAITING || self.is_stopped
     }
@@ -129,14 +128,14 @@ impl State {
         self.is_complete = true;
     }
 
-    /// Whether one more thread would have something to do.
+    /// True if one more thread would have work.
     pub(crate) fn wants_thread(&self) -> bool {
         self.threads < self.most_threads
             && self.working.len() >= self.threads
             && !self.wants.is_empty()
     }
 
-    /// One more thread was started.
+    /// Notes the start of a thread.
     pub(crate) fn has_started(&mut self) {
         self.threads += 1;
     }
@@ -187,7 +186,7 @@ impl State {
         })
     }
 
-    /// Whether each thread's largest request is on its way.
+    /// True if the largest request of each thread is on its way.
     fn is_enough(&self) -> bool {
         self.under_way >= THREADS as u64 * JOINED
     }
@@ -198,7 +197,7 @@ impl State {
         Next::End
     }
 
-    /// The program has read so many planned pages; whether there was no room before.
+    /// The program has read this many planned pages. True if the budget was used up before.
     pub(crate) fn passed(&mut self, pages: u64) -> bool {
         let was_full = self.is_full();
         self.passed += pages;
@@ -218,24 +217,24 @@ impl State {
         self.trial.take().is_some()
     }
 
-    /// Nothing more is to be fetched.
+    /// Ends fetching.
     pub(crate) fn stop(&mut self) {
         self.is_stopped = true;
         self.wants.clear();
         self.again.clear();
     }
 
-    /// Whether nothing more is to be fetched.
+    /// True if fetching has ended.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// Whether there is any thread to fetch.
+    /// True if there is any thread.
     pub(crate) fn has_threads(&self) -> bool {
         self.threads > 0
     }
 
-    /// Whether no want is worked on.
+    /// True if no thread works on a want.
     pub(crate) fn is_settled(&self) -> bool {
         self.working.is_empty()
     }
@@ -248,13 +247,13 @@ impl State {
         self.differences.extend(held_up);
     }
 
-    /// Whether all wants are finished, fetched or not.
+    /// True if all wants are finished, fetched or not.
     pub(crate) fn is_done(&self) -> bool {
         let is_empty = self.wants.is_empty() && self.again.is_empty() && self.working.is_empty();
         self.is_stopped || self.is_complete && is_empty
     }
 
-    /// Whether no more may be requested until the program has passed some of it.
+    /// True if the budget is used up until the program has read requested pages.
     fn is_full(&self) -> bool {
         self.taken.saturating_sub(self.passed) >= self.most()
     }
@@ -275,12 +274,12 @@ impl State {
         self.trial.is_some()
     }
 
-    /// Whether all wants of the plan are known.
+    /// True if all wants of the plan are known.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Whether the budget was ever used up.
+    /// True if the budget was ever used up.
     pub(crate) fn was_full(&self) -> bool {
         self.was_full
     }
@@ -354,7 +353,7 @@ mod tests {
         assert_eq!(waited, 200 - THREADS);
     }
 
-    /// A file of so many pages.
+    /// A file of this many pages.
     fn of_pages(pages: u64) -> FileMeta {
         FileMeta {
             path: "/data".into(),
@@ -392,7 +391,7 @@ mod tests {
             requested += task.want.pages();
             state.enter(Done::of(file));
         }
-        // All of the plan counts as taken, as all that is read of it counts as passed.
+        // All pages of the plan count as taken, just as all reads of it count as passed.
         assert_eq!((requested, state.progress().0), (400 - 54, 400));
         assert!(state.is_done());
     }

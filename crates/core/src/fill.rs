@@ -1,6 +1,6 @@
 //! Pages brought into memory for no program: nothing is paced, and only the pages are accounted for.
 //!
-//! Data flow: trace → [`Wants`] → [`Shared`] → page cache; what was requested → [`Filled`].
+//! Data flow: trace → [`Wants`] → [`Shared`] → page cache; requested bytes → [`Filled`].
 
 use std::io;
 use std::ops::Range;
@@ -24,8 +24,9 @@ pub struct Filled {
     pub differences: Vec<(FileId, Difference)>,
 }
 
-/// Brings what `trace` reads into memory, in its order, as much at once as the devices take. Gaps of up to so many pages in all are
-/// read along, where that takes less than further requests. Returns once everything is requested: the last pages may be on their way.
+/// Reads the pages of `trace` into memory, in its order, with as many requests at once as the devices accept. Gaps of up to `gaps` pages in
+/// all are read as well, if that costs less than further requests. Returns when everything is requested; the last pages may be on their
+/// way.
 ///
 /// # Errors
 /// When no thread can be started.

@@ -1,4 +1,4 @@
-//! The core: a recorded plan is requested at full depth, in the program's order, and every page of it is accounted for.
+//! The core: requests a recorded plan at full depth, in the program's order, and accounts for every page of it.
 //!
 //! A plan that fits in memory needs no pacing. The record is an access list; each entry becomes a [`Want`], and some threads go
 //! through the wants as fast as the devices take requests. The program is observed only for the account, and to notice that it
@@ -57,15 +57,15 @@ pub trait Files: Send + Sync + 'static {
     }
 }
 
-/// Memory beside the page cache, for some of the files. It has a limited size: pages leave it once they are read, and may be wanted again.
+/// Memory outside the page cache, for some of the files. Its size is limited: pages leave it when they are read, and may be wanted again.
 pub trait Cache: Send + Sync {
-    /// Whether pages of the file go there. Finding that out may wait for a device.
+    /// True if pages of the file belong there. The answer may wait for a device.
     fn takes(&self, file: FileId) -> bool;
-    /// Reads these pages ahead once there is room. Returns at once.
+    /// Reads these pages ahead as soon as there is room. Returns at once.
     fn bring(&self, file: FileId, pages: Range<u64>);
-    /// Whether enough is waiting for room.
+    /// True if enough requests wait for room.
     fn is_full(&self) -> bool;
-    /// Nothing that waits for room is to be read any more.
+    /// Drops all requests that wait for room.
     fn stop(&self);
     /// Pages that were read so far, each time once.
     fn brought(&self) -> Vec<(FileId, Range<u64>)>;

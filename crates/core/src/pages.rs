@@ -14,11 +14,11 @@ const CHUNK: u64 = Pages::CHUNK;
 pub(crate) struct Planned {
     /// All of them.
     pub(crate) all: Pages,
-    /// Those that are left to the kernel's read-ahead.
+    /// Pages left to the kernel's read-ahead.
     pub(crate) left: Pages,
     /// Files that it has pages of.
     pub(crate) files: FxHashSet<FileId>,
-    /// How long reads of files waited when recorded, in ns, where they did.
+    /// Waiting of reads by file in the recorded run, in ns, if there was any.
     pub(crate) waited: FxHashMap<FileId, u64>,
 }
 
@@ -74,14 +74,14 @@ impl Pages {
         }
     }
 
-    /// How many of these pages are in the set.
+    /// Number of these pages that are in the set.
     pub(crate) fn count(&self, file: FileId, pages: Range<u64>) -> u64 {
         masks(pages)
             .map(|(chunk, mask)| u64::from((mask & self.mask(file, chunk)).count_ones()))
             .sum()
     }
 
-    /// How many pages of the set are in none of the others.
+    /// Number of pages of the set that are in neither of the others.
     pub(crate) fn outside(&self, others: [&Self; 2]) -> u64 {
         let outside = self.0.iter().map(|((file, chunk), mask)| {
             let theirs = others.map(|other| other.mask(*file, *chunk));
@@ -90,20 +90,20 @@ impl Pages {
         outside.sum()
     }
 
-    /// Whether all of these pages are in the set.
+    /// True if all these pages are in the set.
     pub(crate) fn has_all(&self, file: FileId, pages: Range<u64>) -> bool {
         let count = pages.end - pages.start;
         self.count(file, pages) == count
     }
 
-    /// Whether any of these pages is in the set.
+    /// True if any of these pages is in the set.
     pub(crate) fn has_any(&self, file: FileId, mut pages: Range<u64>) -> bool {
         pages.end = pages.end.max(pages.start + 1);
         self.count(file, pages) > 0
     }
 }
 
-/// So many bits from the lowest on.
+/// A mask of this many low bits.
 fn run(count: u64) -> u64 {
     u64::MAX >> (CHUNK - count)
 }

@@ -1,19 +1,19 @@
-//! What a device's requests cost beside the pages that they transfer: whether it is cheaper to read a gap between two wants than to make
-//! two requests.
+//! The cost of a device's requests compared with the pages that they transfer. It decides whether reading a gap between two wants is
+//! cheaper than making two requests.
 //!
-//! A device that has more to do than it can do at once is held up by the number of requests, or by the number of pages. Its own counts tell
-//! how many of each it completes in a stretch of time. A stretch of small requests tells what a request takes, and the stretch with the
-//! least time for a page what a page takes, at most: as long as larger requests take no longer than small ones, pages take less than
-//! that. Some requests are made large to find out.
+//! A busy device is limited by the number of requests or by the number of pages. Its counters show how many of each it completes in an
+//! interval. An interval with small requests shows the time of a request. The interval with the least time per page shows an upper bound of
+//! the time of a page: while larger requests take no longer than small ones, pages take less than that. Some requests are made large to
+//! find out.
 //!
 //! No threads, clocks or system calls. Data flow: [`Sight`]s → [`Price::saw`] → [`Price::reach`].
 
 use crate::wants::JOINED;
 
-/// What a device has done, and when.
+/// A device's counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
-    /// When it was looked at, in ns.
+    /// Time of the reading, in ns.
     pub(crate) at: u64,
     /// Requests completed since it appeared.
     pub(crate) requests: u64,
@@ -27,17 +27,17 @@ pub(crate) struct Sight {
 const LOOKS: u64 = 32;
 /// Requests that a device completes in a stretch of time, at least.
 const STRETCH: u64 = 128;
-/// Requests that are made large to find out what pages cost, of each [`PERIOD`] of a busy device: 2 MiB at most.
+/// Requests per [`PERIOD`] of a busy device that are made large, to measure the cost of pages: 2 MiB at most.
 const TRIED: u64 = 16;
 const PERIOD: u64 = 8192;
 /// Requests in flight from which on a device counts as busy.
 const BUSY: u64 = 16;
-/// How many times as large or as long one may be to count as equal.
+/// Ratio up to which two sizes or times count as equal.
 const ALIKE: f64 = 1.1;
 /// Pages of a request with its gaps, at most.
 const SPAN: u64 = 256;
 
-/// How far a request may reach, in pages.
+/// Largest extension of a request, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// Over a gap.
@@ -55,7 +55,7 @@ impl Reach {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Price {
     made: u64,
-    /// The number of the last request that is made large, once there is one.
+    /// The number of the last request that was made large, if there was one.
     tried: Option<u64>,
     /// The beginning of a stretch of time in which the device is busy.
     since: Option<Sight>,
@@ -63,7 +63,7 @@ pub(crate) struct Price {
     seen: Option<(Stretch, Stretch)>,
 }
 
-/// What a device completed in a stretch of time.
+/// Requests and pages that a device completed in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
     /// For each request, in ns.
@@ -99,7 +99,7 @@ impl Stretch {
 }
 
 impl Price {
-    /// One more request is made; whether the device is to be looked at.
+    /// Counts a request. True if the device's counters are to be read.
     pub(crate) fn made(&mut self) -> bool {
         self.made += 1;
         self.made.is_multiple_of(LOOKS)
@@ -129,7 +129,7 @@ impl Price {
         self.since = Some(now);
     }
 
-    /// How far the next request may reach.
+    /// Largest extension of the next request.
     pub(crate) fn reach(&self) -> Reach {
         match self.worth() {
             0 if self.tried.is_some_and(|last| self.made <= last) => Reach {
@@ -140,7 +140,7 @@ impl Price {
         }
     }
 
-    /// How many pages are transferred in the time that a request takes more than its pages.
+    /// Number of pages transferred in the fixed time of a request.
     fn worth(&self) -> u64 {
         let Some((small, quick)) = self.seen else {
             return 0;
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn a_gap_is_worth_what_a_request_takes_beside_its_page() {
         let mixed = [(128, 128), (128, 4096), (128, 256)];
-        // A volume of 3,000 requests and 30,000 pages a second, whichever is reached first.
+        // A volume limited to 3,000 requests and to 30,000 pages a second.
         let volume = |requests: u64, pages: u64| (requests * 333_000).max(pages * 33_300);
         assert_eq!(priced(volume, &mixed).worth(), 9);
-        // A device whose requests take 12 us, and each page 4 us of it.
+        // A device with 12 µs per request, of which 4 µs are for each page.
         let disk = |requests: u64, pages: u64| requests * 8_000 + pages * 4_000;
         assert_eq!(priced(disk, &mixed).worth(), 1);
-        // Few large requests among small ones do not show what pages take, but that they take less.
+        // A few large requests among small ones show only an upper bound of the time of a page.
         assert_eq!(priced(volume, &[(128, 128), (128, 512)]).worth(), 6);
         let pages = |_: u64, pages: u64| pages * 40_000;
         assert_eq!(priced(pages, &mixed).worth(), 0);

@@ -26,9 +26,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts fetching what `trace` reads, into a part of so many pages of free memory. Of a plan `on_trial`, one request is made at
-    /// first, and each page that the program reads of the plan allows one more, until the plan has contained most of a window's
-    /// reads.
+    /// Starts fetching the reads of `trace`, within a part of the free memory, given in pages. A plan `on_trial` begins with one request,
+    /// and each planned page that the program reads permits one more, until the plan has contained most of a window's reads.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -66,7 +65,7 @@ impl Session {
         self
     }
 
-    /// The program has read these pages by so many reads, and waited for a device or not.
+    /// The program has read these pages in `count` reads; `waited` if it waited for a device.
     pub fn read(&mut self, file: FileId, pages: Range<u64>, waited: bool, count: u64) {
         let shared = &self.shared;
         self.new.clear();
@@ -88,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Whether the plan has pages of this file by calls, so that its path was found to lead to a regular file.
+    /// True if the plan reads this file by calls, so its path was found to lead to a regular file.
     pub fn plans(&self, file: FileId) -> bool {
         lock(&self.planned).files.contains(&file)
     }
@@ -98,7 +97,7 @@ impl Session {
         self.seen.named(file);
     }
 
-    /// Whether the program has left the plan.
+    /// True if the program has left the plan.
     pub fn has_left(&self) -> bool {
         self.seen.has_left
     }
@@ -108,17 +107,17 @@ impl Session {
         self.shared.lock().progress()
     }
 
-    /// The account so far. It goes through all pages fetched, so it is not for every step.
+    /// The ledger so far. It visits all fetched pages, so it is not for every step.
     pub fn so_far(&self) -> SoFar {
         self.seen.so_far(&self.shared.lock(), &lock(&self.planned))
     }
 
-    /// Whether the program has waited for anything that the plan does not have.
+    /// True if the program has waited for a read that the plan does not have.
     pub fn has_strayed(&self) -> bool {
         self.seen.has_strayed
     }
 
-    /// Whether everything is fetched and the program reads nothing new.
+    /// True if everything is fetched and the program reads nothing new.
     pub fn is_over(&self) -> bool {
         self.seen.is_idle() && self.shared.is_done()
     }

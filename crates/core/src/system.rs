@@ -1,7 +1,7 @@
 //! The system calls of fetching: files are opened, missing pages found, hints given, names looked up.
 //!
-//! [`Kernel`] is the real one: its calls are done when they return, and [`now`] has their results. The tests have a model of a machine
-//! (`on_a_machine`), where the same calls take virtual time. So the policy that is tested is the one that runs.
+//! [`Kernel`] is the real system: a call has ended when it returns, and [`now`] takes its result. The tests use a model of a machine
+//! (`on_a_machine`), in which the same calls take virtual time. So the tests run the real policy.
 //!
 //! Data flow: [`Worker`](crate::worker::Worker) → [`System`] → pages in memory, or on their way.
 
@@ -31,7 +31,7 @@ const ENTRIES: usize = 1 << 16;
 
 /// A system, as one thread uses it. Pages are numbered from the beginning of their file.
 pub(crate) trait System {
-    /// An open file. It is closed when it is dropped.
+    /// An open file, closed on drop.
     type File;
 
     /// Opens a regular file.
@@ -51,13 +51,14 @@ pub(crate) trait System {
     /// Waits until a page that was hinted about is in memory.
     async fn arrived(&mut self, file: &Self::File, page: u64);
 
-    /// Hints about all these bytes at once; whether that was of use. Where not, each has to have a hint of its own.
+    /// Requests all these parts with one call. False if that has no effect: then each part needs a hint of its own.
     async fn will_need_together(&mut self, parts: &[(&Self::File, Range<u64>)]) -> bool;
 
-    /// Whether pages of a file stay in memory once they are read. This page may be read to find that out.
+    /// Finds out whether pages of a file stay in memory after a read. It may read this page to find out.
     async fn keeps(&mut self, file: &Self::File, facts: &FileFacts, page: u64) -> Kept;
 
-    /// Looks a name up, and lists it if it is a directory to be listed; whether that took a device. `None` if nothing is found.
+    /// Looks a name up, and reads the entries of a directory if the plan lists them. True if the lookup waited for a device; `None` if
+    /// nothing was found.
     async fn look_up(&mut self, path: &Path, kind: Kind) -> Option<bool>;
 
     /// The counts of a device so far; `None` if it has none.
@@ -67,7 +68,7 @@ pub(crate) trait System {
     fn let_go(&mut self);
 }
 
-/// Whether pages stay in memory.
+/// Whether read pages stay in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     Yes,
@@ -84,7 +85,7 @@ pub(crate) fn now<T>(call: impl Future<Output = T>) -> T {
     }
 }
 
-/// What the threads of a session share.
+/// State shared by the threads of a session.
 #[derive(Default)]
 pub(crate) struct Common {
     opener: Opener,
@@ -95,9 +96,9 @@ pub(crate) struct Common {
 /// The kernel.
 pub(crate) struct Kernel {
     known: Arc<Common>,
-    /// How hints are given together; `None` before the first, and where the kernel offers no way.
+    /// The means to request several parts with one call; `None` before the first use, and if the kernel has none.
     together: Option<Together>,
-    /// Whether hints given together are of use.
+    /// True if such calls have an effect.
     is_heard: bool,
 }
 
@@ -161,8 +162,8 @@ impl System for Kernel {
         self.is_heard
     }
 
-    /// So they do on a block device. Of another device that is found out by reading the first page that is wanted of it. Direct I/O
-    /// of a client in user space leaves nothing in memory.
+    /// Files on a block device keep their pages. For another device, the first wanted page is read to find out: direct I/O of a client in
+    /// user space leaves nothing in memory.
     async fn keeps(&mut self, file: &OwnedFd, facts: &FileFacts, page: u64) -> Kept {
         if rustix::fs::major(facts.dev) != 0 {
             return Kept::Yes;
@@ -212,8 +213,8 @@ impl System for Kernel {
     }
 }
 
-/// The parts of these pages that are neither in memory nor on their way, as far as the kernel tells this user. Of a file that it
-/// tells nothing of, the first page is read without waiting, and stands for all.
+/// The parts of these pages that are neither in memory nor on their way, as far as the kernel reports to this user. If it reports nothing,
+/// the first page is read without waiting and represents the others.
 pub(crate) fn missing(fd: &OwnedFd, facts: &FileFacts, pages: &Range<u64>) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let is_told = !cache::is_hidden(fd, facts.dev) && split(fd, pages.clone(), &mut parts).is_ok();

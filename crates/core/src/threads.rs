@@ -1,7 +1,6 @@
 //! The threads that bring wants into memory.
 //!
-//! [`State`] decides what is requested next, and a [`Worker`] requests it. Each thread has a worker of its own, and takes turns at
-//! the state.
+//! [`State`] decides the next request, and a [`Worker`] makes it. Each thread has its own worker; the state is shared.
 //!
 //! Invariant: nobody waits for a thread that a file system holds up.
 //!
@@ -22,10 +21,10 @@ use crate::{Cache, Files};
 
 /// Bytes of stack of a thread.
 const STACK: usize = 256 << 10;
-/// How long a thread waits for the program to read requested pages before it checks again whether the run is over.
+/// Interval at which a thread that waits for the program to read requested pages checks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the threads share.
+/// State shared by the threads.
 pub(crate) struct Shared {
     files: Arc<dyn Files>,
     state: Mutex<State>,
@@ -51,7 +50,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds wants, once there is room; false if no more are needed.
+    /// Adds wants when there is room. False if no more are needed.
     pub(crate) fn add(self: &Arc<Self>, wants: &mut Vec<Want>) -> bool {
         let mut state = self.lock();
         while !state.has_room() {
@@ -93,7 +92,7 @@ impl Shared {
         worker.let_go();
     }
 
-    /// The next request; `None` at the end. The last one is `done`. While there is none, the worker has nothing open.
+    /// The next request; `None` at the end. `done` is the result of the previous one. While it waits, the worker has no open file.
     fn next(self: &Arc<Self>, done: Option<Done>, worker: &mut Worker<Kernel>) -> Option<Task> {
         let mut state = self.lock();
         if done.is_some_and(|done| state.enter(done)) {
@@ -133,7 +132,7 @@ impl Shared {
         self.more.notify_all();
     }
 
-    /// Nothing more is to be fetched.
+    /// Ends fetching.
     pub(crate) fn stop(&self) {
         self.lock().stop();
         if let Some(cache) = self.files.cache() {
@@ -165,7 +164,7 @@ impl Shared {
         state.is_complete()
     }
 
-    /// The program has read so many planned pages.
+    /// The program has read this many planned pages.
     pub(crate) fn passed(&self, pages: u64) {
         let was_full = self.lock().passed(pages);
         if was_full {
@@ -186,12 +185,12 @@ impl Shared {
         }
     }
 
-    /// Whether all wants have been seen to, whatever became of them.
+    /// True if all wants are finished, fetched or not.
     pub(crate) fn is_done(&self) -> bool {
         self.lock().is_done()
     }
 
-    /// Whether there is any thread to fetch.
+    /// True if there is any thread.
     pub(crate) fn has_threads(&self) -> bool {
         self.lock().has_threads()
     }

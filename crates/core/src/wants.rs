@@ -1,10 +1,9 @@
 //! From the accesses of a record to the list of wants: pages and names to bring into memory, in the program's order.
 //!
-//! Each page and each name is wanted once. A read that goes on where the one before ended, in either direction, joins it, up to
-//! [`JOINED`] pages. A name is not wanted for itself if its file is read soon after, which opens it; nor where the block that its
-//! inode lies in comes with another name, and its folder has been looked into. What goes on with a long sequential stream is left to the
-//! kernel, which reads such streams in larger pieces of memory than it takes requests in. Of files whose pages go to a [`Cache`] all pages
-//! are wanted, each time that they are read.
+//! Each page and each name is wanted once. A read that continues the previous one, in either direction, joins it, up to [`JOINED`] pages. A
+//! name is not wanted if its file is read soon afterwards, because reading opens the file, nor if the block of its inode comes with another
+//! name and its folder has been searched already. The continuation of a long sequential stream is left to the kernel, whose pieces of
+//! memory are larger than the requests it accepts. For files in a [`Cache`] all pages are wanted each time they are read.
 //!
 //! Data flow: [`Trace`] → [`Wants::next`] → a batch of wants, in order.
 
@@ -27,8 +26,8 @@ pub trait Trace {
 
 /// Pages of one want, at most: 128 KiB, Linux's default read-ahead window, which no hint is cut below.
 pub(crate) const JOINED: u64 = 32;
-/// Accesses that are taken together: few at first, so that the program's first reads are requested at once, then [`GROWTH`] times as many
-/// as the last time. A name whose file is read within its batch is not wanted for itself.
+/// Accesses in a batch. The first batch is small, so that the program's first reads are requested at once; each later one is [`GROWTH`]
+/// times as large. A name whose file is read within the same batch is not wanted.
 const FIRST_BATCH: usize = 256;
 /// The factor was not measured by itself, nor others.
 const GROWTH: usize = 4;
@@ -37,20 +36,20 @@ const BATCH: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
 pub(crate) const INODES: u64 = 16;
 
-/// One entry to bring into memory.
+/// A page range or a name to be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Pages of a regular file.
     Pages(Range<u64>),
     /// Pages that go to a [`Cache`](crate::Cache).
     Cached(Range<u64>),
-    /// What a name leads to: an inode, and for [`Kind::List`] the entries of a directory.
+    /// The inode of a name, and for [`Kind::List`] the entries of a directory.
     Name(Kind),
     /// Pages of small files that are likely to lie next to each other on their device, each with its file.
     Together(Vec<(FileId, Range<u64>)>),
 }
 
-/// One entry of a plan.
+/// A page range or a name of a plan, to be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) file: FileId,
@@ -64,7 +63,7 @@ pub(crate) struct Wants<'a, T> {
     trace: T,
     files: &'a dyn Files,
     batch: Vec<Access>,
-    /// How many accesses the next batch has, at most.
+    /// Size of the next batch, in accesses.
     room: usize,
     /// Files that are read in the batch.
     read: FxHashSet<FileId>,
@@ -172,7 +171,7 @@ impl<'a, T: Trace> Wants<'a, T> {
         }
     }
 
-    /// Whether pages of the file go to a cache.
+    /// True if pages of the file go to a cache.
     fn is_cached(&mut self, file: FileId) -> bool {
         let Some(cache) = self.files.cache() else {
             return false;
@@ -215,7 +214,7 @@ impl<'a, T: Trace> Wants<'a, T> {
     }
 }
 
-/// Appends a want of these pages, or as many as they need, joined to the last if that is one of those from `first` on.
+/// Appends wants of these pages, joined to the last want if its index is at least `first`.
 fn push(
     (file, pages): (FileId, Range<u64>),
     what: fn(Range<u64>) -> What,
@@ -243,7 +242,7 @@ fn push(
 }
 
 impl Want {
-    /// Of these pages, at least one.
+    /// Wants these pages; there must be at least one.
     pub(crate) fn of(mut all: Vec<(FileId, Range<u64>)>) -> Self {
         let file = all[0].0;
         let what = match all.len() {
@@ -366,7 +365,7 @@ mod tests {
         assert_eq!((pages, wanted.last().unwrap().left), (66, 336));
     }
 
-    /// Files whose pages go to a cache.
+    /// A table of files whose pages go to a cache.
     struct Cached(Table);
 
     impl Files for Cached {

@@ -1,7 +1,7 @@
 //! The work of one thread: it opens files, finds their missing pages and hints about them, and looks up names.
 //!
-//! Invariants: nothing but regular files is opened, and directories that are listed; a file is open only while it is worked on. No
-//! threads or clocks, and no calls but those of a [`System`]: a model of a machine can drive it in virtual time.
+//! Invariants: only regular files and listed directories are opened, and a file is open only while the worker uses it. The worker has no
+//! threads and no clocks, and makes calls of [`System`] only, so a model of a machine can drive it in virtual time.
 //!
 //! Data flow: [`Task`] → [`Worker::serve`] → hints; the result → [`Done`].
 
@@ -20,10 +20,10 @@ use crate::wants::{JOINED, Want, What};
 /// The reason given for fetching nothing of such a file.
 const UNKEPT: &str = "its file system keeps no page that is read in memory";
 
-/// How a file differs from what was recorded.
+/// Difference between a file and its entry in the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Another file has its name, of the same size and time: a copy of it, or the same file on another machine or by another mount.
+    /// The path has another file with the same size and time: a copy, or the same file on another machine or mount.
     Copied,
     /// Another file has its name.
     Replaced,
@@ -39,9 +39,9 @@ pub enum Difference {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) want: Want,
-    /// The device whose counts are read afterwards.
+    /// The device whose counters are read afterwards.
     pub(crate) look: Option<u64>,
-    /// True if the device has as much in flight as it can work on at once.
+    /// True if the device has as many requests in flight as it can work on.
     pub(crate) is_enough: bool,
 }
 
@@ -217,7 +217,7 @@ impl<S: System> Worker<S> {
                 parts.push((id, open, missing));
             }
         }
-        // The kernel joins a request to the one before it alone.
+        // The kernel merges a request only with the one directly before it.
         parts.sort_unstable_by_key(|(_, open, _)| open.facts.ino);
         let joined = parts.len() > 1 && self.hint_together(&parts).await;
         for (id, open, missing) in parts {
@@ -238,7 +238,7 @@ impl<S: System> Worker<S> {
         self.system.will_need_together(&each).await
     }
 
-    /// Whether a hint about this part could be given.
+    /// True if this part could be requested.
     async fn hint(&mut self, open: &Open<S::File>, part: &Range<u64>) -> bool {
         let hinted = self.system.will_need(&open.file, open.bytes(part));
         hinted.await.is_ok()
@@ -305,7 +305,7 @@ impl<F> Open<F> {
     }
 }
 
-/// Whether this process, or the system, has too many files open.
+/// True if this process, or the system, has too many open files.
 fn is_crowded(why: &std::io::Error) -> bool {
     let why = rustix::io::Errno::from_io_error(why);
     matches!(
@@ -314,7 +314,7 @@ fn is_crowded(why: &std::io::Error) -> bool {
     )
 }
 
-/// How a file differs from its entry in the record.
+/// The difference between a file and its entry in the record.
 pub(crate) fn difference(meta: &FileMeta, facts: &FileFacts) -> Option<Difference> {
     let is_same_file = (facts.dev, facts.ino) == (meta.dev, meta.ino);
     let is_same_state = (facts.size, facts.mtime_ns) == (meta.size, meta.mtime_ns);

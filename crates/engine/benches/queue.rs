@@ -1,4 +1,4 @@
-//! What the policy costs by itself: entries a second through the engine on backends that do nothing.
+//! Cost of the policy alone: entries per second through the engine, on backends that do nothing.
 //!
 //! `whole` is disclosure, admission, issue, completion and observation together; `observe` only
 //! the last: matching a read against the plan and entering it in the ledger. `null` fetches nothing;
@@ -22,10 +22,10 @@ use rustix::time::{ClockId, clock_gettime};
 const READS: u64 = 1 << 19;
 /// Reads between two steps, as at half a million a second.
 const BATCH: usize = 100;
-/// What a read takes, in ns: nothing waits.
+/// Duration of a read, in ns: short, so that none counts as waiting.
 const TOOK: u64 = 1_000;
 
-/// Fetches everything at once.
+/// A backend that fetches everything at once.
 #[derive(Default)]
 struct Instantly(Vec<Event>);
 
@@ -89,7 +89,7 @@ fn processor_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// One pass over all reads; how long all of it took, and the observing alone.
+/// One pass over all reads. Returns its total time, and the time of the observations alone.
 fn pass(backend: impl Backend) -> (Duration, Duration) {
     let source = Box::new(Replay::new((0..READS).map(read)));
     let mut engine = Engine::new(backend, Config::default()).with_strand("replay", source);

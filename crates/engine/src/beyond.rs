@@ -1,7 +1,7 @@
-//! What was asked for past the end of a file, which may still grow.
+//! Requests beyond the end of a file that may still grow.
 //!
-//! Invariants: a request is kept from its answer until its file has grown or the program is past it, so there are never
-//! more of them than the program still has before it. Of each file at most one question is unanswered.
+//! Invariants: a request is kept from its answer until its file has grown or the program has passed it, so there are never more of them
+//! than entries ahead of the program. Each file has at most one open question.
 //!
 //! Data flow: the backend's answers → [`Beyond`] → questions how long the files are now → [`Beyond::answered`] → the
 //! scheduler, which asks again.
@@ -18,14 +18,14 @@ use crate::engine::look::{EVERY, EVERY_FILE};
 /// requests takes about a fiftieth of that.
 const EVERY_REQUEST: u64 = 1_000;
 
-/// One file that was too short.
+/// A file that was too short.
 #[derive(Debug)]
 struct Short {
     /// The part of each request past its end.
     requests: FxHashMap<RequestId, Range<u64>>,
     /// The first page of them all, or one before.
     first: u64,
-    /// Whether it is asked how long the file is now.
+    /// True if its length is being asked for.
     asked: bool,
 }
 
@@ -60,7 +60,7 @@ impl Beyond {
         }
     }
 
-    /// The files whose length is to be asked for now, if it is time.
+    /// Files whose lengths are due to be asked for.
     pub(crate) fn due(&mut self, now: u64) -> Vec<FileId> {
         if self.files.is_empty() || now < self.at {
             return Vec::new();
@@ -76,7 +76,7 @@ impl Beyond {
         due
     }
 
-    /// A file has so many pages now, if known: those of them that were past its end are wanted again, for this strand.
+    /// A file's number of pages, if known. Pages that were beyond the end before are wanted again by this strand.
     pub(crate) fn answered(
         &mut self,
         file: FileId,

@@ -1,9 +1,8 @@
 //! The loop, one step at a time.
 //!
-//! Data flow of [`Engine::step`]: backend events in → ledger and scheduler; disclosures from
-//! each strand's source → its plan queue; requests from the scheduler → backend. [`Engine::see`] tells what the program does.
-//! Time is ns since the session began, given by the caller: the same engine runs in real time
-//! and on the sim backend.
+//! Data flow of [`Engine::step`]: events of the backend → ledger and scheduler; disclosures of each strand's source → its plan queue;
+//! requests of the scheduler → backend. [`Engine::see`] receives the program's reads. Times are ns since the start of the session, given by
+//! the caller, so the same engine runs in real time and on the sim backend.
 //!
 //! Invariant: the session's account is the sum of its strands'.
 
@@ -32,9 +31,9 @@ use ask::{Purpose, Questions};
 pub(crate) const DISCLOSE: usize = 4096;
 /// Entries taken in the first step. It takes fewer, so that the program's first reads are requested at once.
 pub(crate) const FIRST: usize = 256;
-/// Entries that wait to be looked at, beyond which nothing more is disclosed: on a device whose order is the
-/// program's they would lie there for nothing. A queue filled to its end took 110 ms of processor time beside a
-/// program of a million hot reads, and takes 25 ms so.
+/// Limit of entries that wait in a queue. Beyond it nothing is disclosed: on a device that is served in the program's order they would wait
+/// there without any use. Filling a queue to its end took 110 ms of processor time beside a program of a million hot reads; with this limit
+/// it takes 25 ms.
 const BACKLOG: usize = 4 * DISCLOSE;
 /// Sizes of a session.
 pub type Config = foreread_sched::Config;
@@ -44,7 +43,7 @@ pub type Config = foreread_sched::Config;
 pub struct Report {
     /// The closed account: the sum of the strands'.
     pub ledger: Ledger,
-    /// What became of the names that were looked up ahead: the sum of the strands'.
+    /// The ledger of names that were looked up ahead: the sum over all strands.
     pub names: Names,
     /// The accounts of the strands, in the order in which they were added.
     pub strands: Vec<StrandReport>,
@@ -58,7 +57,7 @@ pub struct Report {
     pub gone: Vec<(FileId, String)>,
     /// Names of the devices fetched from.
     pub devices: Vec<String>,
-    /// Of which devices, by `st_dev`, the session has found out whether distance costs time on them.
+    /// Devices, by `st_dev`, with the session's finding on whether distance costs time there.
     pub found: Vec<(u64, bool)>,
 }
 
@@ -68,18 +67,18 @@ type Parts = SmallVec<[(FileId, Range<u64>); 1]>;
 /// Strands, and the device that each has asked; mostly one.
 type Askers = SmallVec<[(usize, DeviceId); 1]>;
 
-/// One session's state.
+/// State of a session.
 pub struct Engine<B> {
     /// By their numbers in the scheduler.
     strands: Vec<Strand>,
-    /// What the budget may rise to, if it may.
+    /// Measures the free memory, up to which the budget may rise; `None` if it may not rise.
     free_pages: Option<fn() -> u64>,
     scheduler: Scheduler,
     backend: B,
     table: Table,
     closed: bool,
     calm: u32,
-    /// What reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    /// Waiting of all reads that needed their device, whether avoided by prefetching or not, in ns.
     gained: u64,
     /// Reads without times that are not looked up yet, and that are all to be looked up.
     passed_up: u32,
@@ -132,7 +131,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Follow this source, too, which reports call by this name. What no strand had foreseen counts as missed by the first.
+    /// Adds a source, called by this name in reports. Reads that no strand had foreseen count as missed by the first strand.
     pub fn with_strand(mut self, name: &'static str, source: Box<dyn Source>) -> Self {
         self.add_strand(name, source);
         self
@@ -157,8 +156,8 @@ impl<B: Backend> Engine<B> {
         self
     }
 
-    /// Sets how to measure the program's processor time so far, in ns (`None` once it is unknown). It is needed for devices that are
-    /// asked in passes. Without it every program counts as computing.
+    /// Sets the measure of the program's processor time, in ns (`None` if it becomes unknown). Devices that are served in passes need it.
+    /// Without it every program counts as computing.
     pub fn with_computed(mut self, computed: impl Fn() -> Option<u64> + Send + 'static) -> Self {
         self.table.computed = Some(Box::new(computed));
         self
@@ -175,8 +174,7 @@ impl<B: Backend> Engine<B> {
         self.scheduler.rests() && !self.strands.iter().any(walks)
     }
 
-    /// Do what can be done at `now`. Returns whether anything is under way or was started, so that
-    /// the caller knows to come back soon.
+    /// Does the work due at `now`. True if anything is or will be in progress, so that the caller returns soon.
     pub fn step(&mut self, now: u64) -> bool {
         self.collect(now);
         if self.closed || self.strands.iter().all(Strand::rests) {
@@ -239,12 +237,12 @@ impl<B: Backend> Engine<B> {
         more || started || busy
     }
 
-    /// Whether nothing is to be done until something is observed.
+    /// True if there is no work until something is observed.
     pub fn is_quiet(&self) -> bool {
         self.strands.iter().all(Strand::rests) && self.scheduler.in_flight() == 0
     }
 
-    /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    /// Waiting of all reads that needed their device, whether avoided by prefetching or not, in ns.
     pub fn gained(&self) -> u64 {
         self.gained
     }
@@ -304,14 +302,14 @@ impl<B: Backend> Engine<B> {
                 Event::Issued { id, file, pages } => {
                     self.issued(id, file, &pages);
                     let parts = self.parts.entry(id).or_default();
-                    // Where no kernel reads ahead, each part is a request of its own, and saves the program one.
+                    // Without the kernel's read-ahead each part is a request of its own, and saves the program one.
                     if parts.is_empty() || self.table.is_unaided(file) {
                         self.gained = self.gained.saturating_add(self.scheduler.service_ns(id));
                     }
                     parts.push((file, pages));
                 }
                 Event::Short { id, file, pages } => {
-                    // What an earlier run read may be written by this one, and is in memory then.
+                    // A file may be written by this run before it is read, and then its pages are in memory.
                     let strand = self.made_for(id);
                     if let Some(strand) = strand.and_then(|at| self.strands.get_mut(at))
                         && strand.nature == Nature::Told
@@ -372,7 +370,7 @@ impl<B: Backend> Engine<B> {
             let pages = &mut strand.pages;
             pages.pass(file, &part, |run| scheduler.pass(file, run));
         }
-        // Where infill can be given back it is remembered for that since it arrived.
+        // If infill can be evicted again, its arrival is remembered for that.
         if !scheduler.gives_back() {
             for gap in &asked.infill {
                 strand.pages.pass(file, gap, |_| ());
@@ -389,7 +387,7 @@ impl<B: Backend> Engine<B> {
         site.answered(file);
     }
 
-    /// Take up to so many disclosures of a strand's; whether there may be more at once.
+    /// Takes up to `most` disclosures of a strand. True if more are available.
     fn disclose(&mut self, at: usize, most: usize) -> bool {
         let strand = &mut self.strands[at];
         if strand.exhausted {

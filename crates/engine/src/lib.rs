@@ -1,7 +1,7 @@
 //! The session: its strands, scheduler, backend and ledger in one loop.
 //!
-//! A *strand* is one source with its queue, position and account; a session has any number.
-//! Devices, memory and what is given back are theirs together.
+//! A *strand* is one source with its queue, position and account. A session has any number of strands. They share devices, memory and
+//! eviction.
 //!
 //! The engine waits for no file system. Questions about files (residency, evictions, lengths) go to the
 //! backend's `ask`; the answers are events. Each device has threads of its own, so that one that does not answer delays no
@@ -14,9 +14,9 @@
 //! scheduler.completed(backend.poll());      // feedback
 //! ```
 //!
-//! - [`Engine`]: that loop, one step at a time, in whatever time it is given.
+//! - [`Engine`]: this loop, one step at a time, in real or virtual time.
 //! - [`Session`]: an engine on its own thread, in real time, fed with observations.
-//! - [`Ledger`]: what became of every byte issued.
+//! - [`Ledger`]: the account of every byte issued.
 //! - [`calibrate`]: finding a device's [`Profile`] by measurement, with the engine itself as one instrument.
 
 #![forbid(unsafe_code)]

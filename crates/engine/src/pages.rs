@@ -1,8 +1,7 @@
 //! The pages issued and not yet read: which they are, which have arrived, and whether the program is past them.
 //!
-//! A page stays here until the program reads it, it is gone from memory, or the session ends. That the program has
-//! passed a page in its plan, or has left the plan, says nothing of whether it will read that page: a page passed is
-//! not waited for any more, and still entered as read when it is.
+//! A page stays here until the program reads it, it leaves memory, or the session ends. If the program has passed a page in its plan, or
+//! has left the plan, it may still read that page: such a page is no longer expected, but counts as read when it is.
 //!
 //! Kept as bitmaps over chunks of 64 pages, so that a dense plan costs about a byte a page.
 //! Invariants: all other bitmaps are subsets of `issued`; a chunk with no bit set is not kept; `waited_for` counts the
@@ -29,7 +28,7 @@ struct Chunk {
     unwatched: u64,
 }
 
-/// Which pages of a chunk arrived when: a time in ns and the pages, each page once. The pages of a chunk mostly arrive together.
+/// Arrival times of the pages of a chunk: a time in ns and its pages, each page once. Most pages of a chunk arrive together.
 #[derive(Clone, Debug, Default)]
 struct Arrivals(SmallVec<[(u64, u64); 1]>);
 
@@ -45,7 +44,7 @@ impl Arrivals {
         self.by(u64::MAX)
     }
 
-    /// These pages arrived at `time`, in ns. Those that had arrived before stay as they are.
+    /// Notes that these pages arrived at `time`, in ns. Pages that had arrived before are unchanged.
     fn add(&mut self, pages: u64, time: u64) {
         let new = pages & !self.all();
         if new == 0 {
@@ -70,14 +69,14 @@ impl Arrivals {
 pub(crate) struct Pages {
     chunks: FxHashMap<(FileId, u64), Chunk>,
     waited_for: u64,
-    /// Whether the program is not watched now.
+    /// True while the program is not observed.
     unwatched: bool,
 }
 
 /// Runs of pages, by file.
 pub(crate) type Waiting = Vec<(FileId, Range<u64>)>;
 
-/// What became of pages the program read.
+/// Pages that the program read, by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Read {
     /// Pages that had arrived before the read began.
@@ -91,11 +90,11 @@ pub(crate) struct Read {
 pub(crate) struct Issued {
     /// All of them that come from the device.
     pub(crate) pages: u64,
-    /// Of these, pages that had been issued before and are fetched again: they were evicted before they were read.
+    /// Pages of these that had been issued before and are fetched again: they were evicted before they were read.
     pub(crate) again: u64,
 }
 
-/// What becomes of pages the program was not seen to read.
+/// Pages that the program was not seen to read, by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) wasted: u64,
@@ -118,8 +117,8 @@ impl Pages {
         self.waited_for
     }
 
-    /// Runs of pages that have arrived and are waited for, by file and page. Of more than so many files and about so many runs it is
-    /// an even sample, which is another one each `turn`: all of them have theirs. Whether these are all.
+    /// Ranges of pages that have arrived and are still unread, by file and page. Beyond `files` files or about `most` ranges the result is
+    /// an even sample, a different one each `turn`, so that every range is returned sometime. Also returns true if the result is complete.
     pub(crate) fn waiting(&self, turn: usize, files: usize, most: usize) -> (Waiting, bool) {
         let chunks = self.chunks.iter();
         let chunks = chunks.map(|(&place, chunk)| (place, chunk.arrived.all() & !chunk.passed));
@@ -143,7 +142,7 @@ impl Pages {
         (waiting, every == 1 && every_chunk == 1)
     }
 
-    /// Mark pages as issued. Those that had arrived before and are fetched again begin anew.
+    /// Marks pages as issued. Pages that had arrived before and are fetched again begin anew.
     pub(crate) fn issue(&mut self, file: FileId, pages: &Range<u64>) -> Issued {
         let mut issued = Issued::default();
         for (chunk, mask) in masks(pages) {
@@ -260,7 +259,7 @@ impl Pages {
         }
     }
 
-    /// Nobody knows what the program has read of a file: its touches are sampled, and may come after the last sample.
+    /// The program's reads of a file are unknown: its touches are sampled, and some may follow the last sample.
     pub(crate) fn doubt(&mut self, file: FileId) {
         for ((of, _), chunk) in &mut self.chunks {
             if *of == file {
@@ -329,7 +328,7 @@ impl Pages {
     }
 }
 
-/// How many runs the bits of a chunk are.
+/// Number of ranges in the bits of a chunk.
 fn runs_in(bits: u64) -> u32 {
     (bits & !(bits << 1)).count_ones()
 }

@@ -1,8 +1,7 @@
 //! An engine on its own thread, in real time.
 //!
-//! The thread that watches the program hands over what it saw and never waits for the engine;
-//! the engine wakes for that, or by its own timer: a program that computes for long and then
-//! reads in a burst finds its pages there (AASFP §5.2's timer).
+//! The thread that watches the program passes its observations on and never waits for the engine. The engine wakes for them, or by its own
+//! timer: a program that computes for long and then reads in a burst finds its pages in memory (AASFP §5.2's timer).
 
 use std::collections::VecDeque;
 use std::fs;
@@ -30,26 +29,25 @@ mod models;
 const BUSY: Duration = Duration::from_micros(200);
 /// The engine's timer while nothing is under way: the interval at which files are checked.
 const IDLE: Duration = Duration::from_millis(5);
-/// How long a round of an engine takes: less than to sleep meanwhile, and to be woken.
+/// Duration of an engine's round up to which sleeping and being woken would cost more.
 const AT_HAND: Duration = Duration::from_micros(300);
-/// How long the end of a session waits for an engine that may be stuck in a file system that does not answer: no
-/// longer than the helper's at the end of a run, which a program may notice.
+/// Time for which the end of a session waits for an engine that may be blocked in a file system. It is the same as the helper's at the end
+/// of a run, because a caller may notice longer waits.
 const PARTING: Duration = Duration::from_millis(50);
-/// And for one that only gets no processor: what a program's end is held up at most, so that the account is closed.
+/// The same for an engine that lacks a processor: the account of such an engine can be closed, so waiting longer pays.
 const STARVED: Duration = Duration::from_secs(2);
-/// Observations handled in one step: as many as disclosures in the first, so that the queue is filled as fast as it is
-/// read.
+/// Observations handled in one step: as many as the disclosures in the first, so that the queue is filled as fast as it is read.
 const AT_ONCE: usize = if MODELLED { 1 } else { 256 };
 /// Bytes of stack of the engine's thread: the standard library's default, whatever the environment says (`RUST_MIN_STACK`).
 const STACK: usize = 2 << 20;
 
 /// A message to the engine.
 enum Notice {
-    /// What the program was seen to do.
+    /// An observation.
     Seen(Seen),
     /// A file that no plan names.
     File(FileId, Box<FileMeta>),
-    /// One more source to follow.
+    /// An additional source.
     Strand(&'static str, Box<dyn Source>),
     /// Pages that will not be read after all.
     Unread(FileId, Range<u64>),
@@ -57,14 +55,14 @@ enum Notice {
     TakenBack(FileId, Range<u64>),
     /// Pages that are certain to be read.
     ComeTrue(FileId, Range<u64>),
-    /// Nothing is seen from here on: nobody observes it.
+    /// From now on the program is not observed.
     Nothing,
-    /// What the program has read of this file is not known, but for what was seen.
+    /// The program's reads of this file are unknown, except for observed ones.
     Doubt(FileId),
 }
 
 impl Notice {
-    /// How many observations it is.
+    /// Number of observations in it.
     fn weight(&self) -> usize {
         match self {
             Self::Seen(Seen::Read(sequence)) => sequence.count() as usize,
@@ -80,33 +78,33 @@ pub struct Session {
     thread: Option<JoinHandle<Option<Report>>>,
 }
 
-/// What both sides of a session see.
+/// State shared by both sides of a session.
 struct Shared {
     /// Messages that the engine has not handled yet.
     told: Mutex<VecDeque<Notice>>,
     /// Reads and other observations that the engine has not handled yet.
     backlog: AtomicUsize,
-    /// Whether the engine has anything under way or to decide.
+    /// True if the engine has requests in flight or decisions to make.
     busy: AtomicBool,
-    /// Whether what the program reads next is foreseen.
+    /// True if the program's next read is foreseen.
     foreseen: AtomicBool,
-    /// Whether nothing is left to fetch, as far as the engine knows.
+    /// True if nothing is left to fetch, as far as the engine knows.
     rests: AtomicBool,
     /// The kernel's account of the engine's thread, below `/proc`.
     task: OnceLock<PathBuf>,
-    /// What was waited for, and fetched ahead, in ns.
+    /// Waiting of all reads that needed their device, avoided or not, in ns.
     gained: AtomicU64,
     ledger: Mutex<Ledger>,
-    /// Of each strand.
+    /// The ledger of each strand.
     ledgers: Mutex<Vec<Ledger>>,
-    /// The engine, once it is made and as long as the session lasts.
+    /// The engine, from its creation to the end of the session.
     desk: Mutex<Option<Box<dyn Work>>>,
     dismissed: AtomicBool,
 }
 
 impl Session {
-    /// Start following with the engine that `make` makes, on its own thread: the caller does not wait for what that
-    /// takes. `start` is the instant that observations' times count from.
+    /// Starts a session with the engine that `make` creates on its own thread, so that the caller does not wait for the creation.
+    /// Observation times count from `start`.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -148,10 +146,10 @@ impl Session {
         })
     }
 
-    /// The program has done this. The engine hears of it when its timer ends, and at the next [`Session::wake`].
+    /// Passes an observation on. The engine receives it when its timer ends, and at the next [`Session::wake`].
     pub fn see(&self, seen: Seen) {
         if let Seen::Read(sequence) = seen {
-            // As many as are taken in one step, or the engine would do nothing else for long.
+            // Split into pieces of one step: otherwise the engine would do nothing else for long.
             for piece in sequence.pieces(AT_ONCE as u16) {
                 self.add(Notice::Seen(Seen::Read(piece)));
             }
@@ -160,12 +158,12 @@ impl Session {
         }
     }
 
-    /// A file that no plan names is met; in order with what is seen of it.
+    /// Adds a file that no plan names, in order with the observations.
     pub fn add_file(&self, file: FileId, meta: FileMeta) {
         self.add(Notice::File(file, Box::new(meta)));
     }
 
-    /// These pages will not be read after all, as far as those know who predicted them; in order with what is seen.
+    /// Withdraws the prediction of these pages, in order with the observations.
     pub fn give_up(&self, file: FileId, pages: Range<u64>) {
         self.add(Notice::Unread(file, pages));
     }
@@ -180,7 +178,7 @@ impl Session {
         self.add(Notice::ComeTrue(file, pages));
     }
 
-    /// Follow one more source; in order with what is seen and met.
+    /// Adds a source, in order with the observations.
     pub fn add_strand(&self, name: &'static str, source: Box<dyn Source>) {
         self.add(Notice::Strand(name, source));
     }
@@ -190,8 +188,8 @@ impl Session {
         self.add(Notice::Nothing);
     }
 
-    /// Nobody knows what the program has read of this file, but for what was seen: its touches are sampled, and the last come after the
-    /// last sample.
+    /// Notes that the program's reads of this file are unknown, except for observed ones: its touches are sampled, and the last may follow
+    /// the last sample.
     pub fn doubt(&self, file: FileId) {
         self.add(Notice::Doubt(file));
     }
@@ -205,26 +203,26 @@ impl Session {
         }
     }
 
-    /// Have the engine look at its source, and at what was observed, now and not when its timer ends.
+    /// Wakes the engine to handle its sources and observations now, before its timer ends.
     pub fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
     }
 
-    /// Whether the engine has requests under way or decisions to make. If not, the program waits for the kernel's own
-    /// requests only, and reads may be reported late.
+    /// True if the engine has requests in flight or decisions to make. If not, the program waits for its own requests only, and reads may
+    /// be reported late.
     pub fn is_busy(&self) -> bool {
         self.shared.busy.load(Ordering::Relaxed)
     }
 
-    /// Whether what the program reads next is foreseen, as far as the engine has seen ([`Engine::is_foreseen`]).
+    /// True if the program's next read is foreseen, as far as the engine has observed ([`Engine::is_foreseen`]).
     pub fn is_foreseen(&self) -> bool {
         self.shared.foreseen.load(Ordering::Relaxed)
     }
 
-    /// Whether the engine has nothing left to fetch, as far as it knows: then its own timer is early enough for it to
-    /// learn what was read, and to wake it would only cost the program.
+    /// True if the engine has nothing left to fetch, as far as it knows. Then its timer is early enough for observations, and waking it
+    /// would only cost the program processor time.
     pub fn rests(&self) -> bool {
         self.shared.rests.load(Ordering::Relaxed)
     }
@@ -234,7 +232,7 @@ impl Session {
         *lock(&self.shared.ledger)
     }
 
-    /// What all reads that needed their device waited, or would have if they had not been fetched ahead, in ns.
+    /// Waiting of all reads that needed their device, avoided or not, in ns.
     pub fn gained(&self) -> u64 {
         self.shared.gained.load(Ordering::Relaxed)
     }
@@ -265,17 +263,17 @@ impl Session {
         thread.join().ok()?
     }
 
-    /// As [`Session::finish`], waiting for the file system however long it takes: for who measures a device, which may be busy
-    /// with what others have written. `None` if the session has died.
+    /// The same as [`Session::finish`], without a time limit: for measurements of a device, which may be busy with writes of others. `None`
+    /// if the session has died.
     pub fn finish_in_any_time(mut self) -> Option<Report> {
         self.dismiss();
         self.thread.take()?.join().ok()?
     }
 
-    /// As [`Session::finish`], here and now, for a process that is about to end: the engine's thread, asleep for the
-    /// most part, would first have to wake. The session's threads, and what they hold, end with the process.
+    /// The same as [`Session::finish`] on the caller's thread, for a process that is about to end: the engine's thread is mostly asleep and
+    /// would have to wake first. The session's threads and memory end with the process.
     ///
-    /// Only where this thread and the one that started the session have the same descriptors.
+    /// Use it only if this thread and the one that started the session share their descriptors.
     pub fn account(self) -> Option<Report> {
         // Or its end would wake the thread after all.
         let session = ManuallyDrop::new(self);
@@ -289,7 +287,7 @@ impl Session {
                     }
                 }
                 Err(TryLockError::WouldBlock) => {}
-                // One that panicked has left nothing of use.
+                // An engine that panicked has no usable result.
                 Err(TryLockError::Poisoned(_)) => return None,
             }
             if thread.is_finished() || session.shared.is_stuck(begun) {
@@ -314,7 +312,7 @@ impl Session {
 }
 
 impl Shared {
-    /// Whether the engine's thread, waited for since `begun`, is not to be waited for any longer.
+    /// True if the engine's thread, which the caller has been waiting for since `begun`, is blocked.
     fn is_stuck(&self, begun: Instant) -> bool {
         // The models have no clock.
         let waited = if MODELLED {
@@ -326,7 +324,7 @@ impl Shared {
     }
 }
 
-/// Whether a thread waits for anything but a processor, according to the kernel.
+/// True if the thread waits for something other than a processor, as reported by the kernel.
 fn is_asleep(task: &Path) -> bool {
     let Ok(stat) = fs::read_to_string(Path::new("/proc").join(task).join("stat")) else {
         return true;
@@ -344,12 +342,12 @@ impl Drop for Session {
 
 /// The work of the engine's thread, repeated; and once more by the thread that ends the session.
 trait Work: Send {
-    /// Take what was observed, and do what is to be done; for how long there is nothing to do then, or `None` for as long as
-    /// nothing is observed.
+    /// Handles the observations and does the work that is due. Returns the time until more work is due; `None` if there is none before the
+    /// next observation.
     fn round(&mut self, shared: &Shared) -> Option<Duration>;
-    /// Say what the engine is doing, and whether it is `busy`.
+    /// Publishes the engine's state, and whether it is `busy`.
     fn tell(&mut self, shared: &Shared, busy: bool);
-    /// Take what else was observed, which is all there is now, and close the account.
+    /// Handles the remaining observations and closes the account.
     fn end(&mut self, shared: &Shared) -> Report;
 }
 
@@ -364,8 +362,7 @@ struct Shift<B> {
 }
 
 impl<B: Backend> Shift<B> {
-    /// An engine that has begun to look at its plan, or has given its first hints; what a whole step looks at comes right
-    /// after.
+    /// Begins to read the plan, and gives the first hints if the first batch has any; a whole step follows.
     fn begin(mut engine: Engine<B>, start: Instant) -> Self {
         let now = start.elapsed().as_nanos() as u64;
         engine.step(now);
@@ -378,8 +375,8 @@ impl<B: Backend> Shift<B> {
         }
     }
 
-    /// How long the engine may sleep after so many idle rounds: at a calm of 10, from 50 ms to 0.4 s. Nobody waits for what a round
-    /// would find, and each costs 0.1 to 0.2 ms of a virtual processor. An engine that follows one program looks each time.
+    /// Time for which the engine may sleep after this many idle rounds: with a calm of 10, from 50 ms to 0.4 s. No one waits for the result
+    /// of such a round, and each costs 0.1 to 0.2 ms on a virtual processor. An engine that follows one program does not slow down.
     fn pause(calm: u32, idle: u32) -> Duration {
         IDLE * calm * (1 << idle.min(calm.ilog2()))
     }
@@ -399,7 +396,7 @@ impl<B: Backend> Shift<B> {
         if self.taken.is_empty() {
             return false;
         }
-        // What was issued before these reads has to be known before they are accounted for.
+        // Pages issued before these reads must be known before the reads are accounted for.
         let now = self.now();
         self.engine.collect(now);
         let mut count = 0;
@@ -460,7 +457,7 @@ impl<B: Backend> Work for Shift<B> {
     fn end(&mut self, shared: &Shared) -> Report {
         while self.look(shared) {}
         self.take_over(shared);
-        // The program has ended: what is left is only to be accounted for.
+        // The program has ended: only the account remains.
         self.engine.close();
         while self.look(shared) {}
         let now = self.now();
@@ -468,7 +465,7 @@ impl<B: Backend> Work for Shift<B> {
     }
 }
 
-/// Work until it is ended, here or by somebody who has taken the work away.
+/// Works until the session ends, here or in another thread that has taken the engine.
 fn work(shared: &Shared) -> Option<Report> {
     loop {
         let mut desk = shared.desk.lock().ok()?;
@@ -487,7 +484,7 @@ fn work(shared: &Shared) -> Option<Report> {
     }
 }
 
-/// A lock whose holder panicked guards data that is still whole.
+/// A lock whose holder panicked guards data that is still consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the session knows about files and devices: the scheduler's view of the backend.
+//! The session's knowledge of files and devices: the scheduler's view of the backend.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use foreread_plan::{Expected, FileId, Kin, Pattern};
 use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
 use rustc_hash::FxHashMap;
 
-/// Files of which is asked at a time where they lie. To open one takes 40 µs of the processor, and seeks if it is not in memory; hints wait
-/// behind that. All of a plan at once, 25,000 files, took so much before the first was fetched that a run on a disk was given up; this
-/// many keep four threads busy.
+/// Number of files whose layouts are asked for at the same time. Opening a file takes 40 µs of processor time, and a seek if its inode is
+/// not in memory, and hints wait behind it. Asking for all 25,000 files of a plan at once delayed the first fetch so long that a run on a
+/// disk was given up. This number keeps four threads busy.
 const LAYOUTS: usize = 32;
 
-/// One file's standing.
+/// State of a file.
 #[derive(Debug, Default)]
 struct FileState {
     device: Option<Option<DeviceId>>,
     layout: Option<Arc<Layout>>,
     prepared: bool,
-    /// Whether it is among those of which is asked where they lie.
+    /// True if its layout is being asked for.
     asked: bool,
     gone: bool,
-    /// Whether the kernel reads none of it ahead.
+    /// True if the kernel does not read it ahead.
     unaided: bool,
 }
 
 /// The lookup of a device's measured profile, by its number and facts.
 pub(crate) type Profiles = Box<dyn Fn(u64, &DeviceFacts) -> Option<Profile> + Send>;
 
-/// How much the program has computed so far, in ns of processor time.
+/// Measures the program's processor time so far, in ns.
 pub(crate) type Computed = Box<dyn Fn() -> Option<u64> + Send>;
 
 /// A device met.
@@ -37,11 +37,11 @@ pub(crate) type Computed = Box<dyn Fn() -> Option<u64> + Send>;
 struct Met {
     name: String,
     profile: Profile,
-    /// Whether the profile was measured, and not chosen by the kind of the device.
+    /// True if the profile was measured, and not chosen by the kind of the device.
     measured: bool,
-    /// Whether the order is certain: measured, or needing no proof.
+    /// True if the order is certain: measured, or valid without proof.
     decided: bool,
-    /// Whether distance costs time on it, as this session has found out.
+    /// Whether distance costs time on the device, once this session has found out.
     found: Option<bool>,
     /// The file that is being opened to find out.
     asked: Option<FileId>,
@@ -109,7 +109,7 @@ impl Table {
         self.gone.retain(|(gone, _)| *gone != file);
     }
 
-    /// Whether a file could not be fetched of.
+    /// True if the file could not be fetched.
     pub(crate) fn is_gone(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|known| known.gone)
     }
@@ -119,7 +119,7 @@ impl Table {
         self.files.entry(file).or_default().unaided = true;
     }
 
-    /// Whether it does not.
+    /// True if the kernel does not read the file ahead.
     pub(crate) fn is_unaided(&self, file: FileId) -> bool {
         self.files.get(&file).is_some_and(|known| known.unaided)
     }
@@ -174,9 +174,8 @@ pub(crate) struct Site<'a, B> {
 }
 
 impl<B: Backend> Site<'_, B> {
-    /// Whether to have a file opened for its layout. Until a device has proved that positions
-    /// matter on it, one file at a time is enough: if they do not, layouts are not needed, and
-    /// opening every planned file would hold up the first hints.
+    /// True if the file may be opened for its layout. Until a device has proved that positions matter, one file at a time is enough: if
+    /// positions do not matter, layouts are useless, and opening every planned file would delay the first hints.
     fn may_ask(&mut self, file: FileId) -> bool {
         let device = self.table.files.get(&file).and_then(|known| known.device);
         let Some(met) = device

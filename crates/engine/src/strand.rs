@@ -1,8 +1,8 @@
-//! One source of a session, and everything kept for it alone. Its position is in the scheduler, by its number.
+//! A source of a session, with all its state. Its position is in the scheduler, under its number.
 //!
-//! Strands that guess do not see reads that a told strand has foreseen; they see all others. Events of
-//! files, threads and processes are shown to every strand. Pages issued for one strand and then for another have left
-//! memory in between: they are `evicted` in the first one's ledger.
+//! A guessing strand is not shown reads that a strand of told accesses has foreseen; it sees all others. Events of files, threads and
+//! processes are shown to every strand. Pages issued for one strand and then for another had left memory in between: they are `evicted` in
+//! the first one's ledger.
 //!
 //! Invariant: each page issued for a strand is in exactly one of its `pages` (not read yet) or a column of its ledger.
 
@@ -24,7 +24,7 @@ pub const IDLE_READS: u32 = 1000;
 pub struct StrandReport {
     /// The source's name.
     pub name: &'static str,
-    /// How the source knows.
+    /// The nature of the source's knowledge.
     pub nature: Nature,
     /// Its part of the session's account.
     pub ledger: Ledger,
@@ -53,11 +53,11 @@ pub(crate) struct Strand {
     pub(crate) exhausted: bool,
     pub(crate) reads: u64,
     pub(crate) foreseen: u64,
-    /// Of a guess: reads in a row that neither waited nor hit its fetched pages.
+    /// For a guess: consecutive reads that neither waited nor used its fetched pages.
     pub(crate) idle: u32,
-    /// Whether its plan knew of the latest read.
+    /// True if its plan had the latest read.
     pub(crate) knew: bool,
-    /// What of the latest read was issued for it.
+    /// The part of the latest read that was issued for it.
     pub(crate) read: Read,
 }
 
@@ -82,17 +82,17 @@ impl Strand {
         }
     }
 
-    /// A guessing strand was shown a read; if that concerned it: it waited, or was of what was fetched for the strand.
+    /// A read was shown to a guessing strand. `concerned`: the read waited, or used pages fetched for the strand.
     pub(crate) fn weigh_guess(&mut self, concerned: bool) {
         self.idle = if concerned { 0 } else { self.idle + 1 };
     }
 
-    /// Whether it is a guess that is of no use at present, until a read waits.
+    /// True if it is a guess without present use, until a read waits.
     pub(crate) fn rests(&self) -> bool {
         self.idle >= IDLE_READS
     }
 
-    /// Whether it says what the program reads next, as far as it has shown: of a guess, by the latest read.
+    /// True if it predicts the program's next read, as far as it has proved; for a guess, by the latest read.
     pub(crate) fn foresees(&self) -> bool {
         let knows = self.nature != Nature::Guess || self.knew;
         !self.rests() && knows

@@ -1,7 +1,7 @@
-//! What the session's threads synchronise by: the standard library's, or loom's in the models.
+//! Synchronisation of the session's threads: the standard library's, or loom's in the models.
 //!
-//! In the models a parked thread goes on when it is woken, and in some orders once without: then its timer has ended. All
-//! that is said to need no timer is held to that in the others.
+//! In the models a parked thread continues when it is woken, and in some orders once without a wake: its timer has ended. Code that claims
+//! to need no timer is checked in the orders without one.
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::{
@@ -19,10 +19,10 @@ pub(crate) use loom::{
 #[cfg(all(test, loom))]
 pub(crate) use modelled::{Builder, JoinHandle, park, park_timeout, sleep};
 
-/// Whether this is built for the models.
+/// True in a build for the models.
 pub(crate) const MODELLED: bool = cfg!(all(test, loom));
 
-/// What loom's threads lack.
+/// Functions that loom's threads lack.
 #[cfg(all(test, loom))]
 mod modelled {
     use std::cell::OnceCell;
@@ -38,7 +38,7 @@ mod modelled {
         static OWN: OnceCell<Thread> = OnceCell::new();
     }
 
-    /// What loom has by this name forgets a wake when its thread waits for a lock before it parks.
+    /// loom's own type of this name loses a wake if its thread waits for a lock before it parks.
     #[derive(Clone)]
     pub(crate) struct Thread(Arc<Notify>);
 

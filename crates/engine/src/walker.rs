@@ -1,13 +1,12 @@
-//! The names of a plan: looked up ahead of the program, beside the scheduler of pages.
+//! Looks up the names of a plan ahead of the program, beside the scheduler of pages.
 //!
 //! A name costs about 1 KiB of memory (an inode and its entry in a directory) and one or two accesses to a device, so names
 //! are counted, not weighed: [`HORIZON`] of them are kept ahead of the program, many at a time, and the backend looks them up in
 //! the device's order. The position among them follows from the names that it uses, and from the reads between them.
 //!
-//! A lookup gains the time that the program would wait. Once fewer than one in [`WORTH`] of the last lookups waited, only one name in
-//! [`SPARSE`] is looked up. Names whose inodes lie in one block are brought into memory by the first of them: the
-//! others are its neighbours, of which the same is learnt apart, on each device. On a file system of which this is not so each of
-//! them is looked up.
+//! A lookup gains the time for which the program would wait. If fewer than one in [`WORTH`] of the last lookups waited, only one name in
+//! [`SPARSE`] is looked up. Names whose inodes are in one block come into memory with the first of them. The others are its neighbours, and
+//! the same rule is applied to them separately, on each device. On a file system without such blocks each name is looked up.
 //!
 //! A device that does not answer keeps none of another's names waiting.
 //!
@@ -34,37 +33,36 @@ const FIRST: usize = 32;
 /// A device with that many look-ups under way and no answer for this long, in ns, does not answer: its names are left out.
 /// A rotating disk answers the first of 512 in 8 ms, and the slowest in 4 s.
 const SILENT: u64 = 1_000_000_000;
-/// Names in a row that nobody had to wait for, from which on it is taken that the next are of that kind, too: the
-/// names of two blocks. With double, more names in memory are looked up than a test allows.
+/// After this many consecutive lookups without waiting, the next names are assumed to need none either: the names of two blocks. With twice
+/// as many, more names in memory are looked up than a test permits.
 const WARM: u32 = 32;
-/// And of which one in so many is looked up then: the names of one block. With half, more names are looked up than
-/// two tests allow.
+/// From then on one name in this many is looked up: the names of one block. With half as many, more names are looked up than two tests
+/// permit.
 const SPARSE: u64 = 16;
-/// Names looked up in vain for each one that had to be waited for, at most. A look-up takes 10 µs of processor time; a wait
-/// takes [`crate::upkeep::WAIT`]. ext4 reads 32 blocks of inodes at a time, so one name in 32 has to be waited for where
-/// each is the first of its block.
+/// Useless lookups per lookup that waited, at most. A lookup takes 10 µs of processor time; a wait takes [`crate::upkeep::WAIT`]. ext4
+/// reads 32 blocks of inodes at a time, so one lookup in 32 waits if each name is the first of its block.
 const WORTH: u32 = 8;
-/// How far ahead of the assumed position the program may use a name, in names, without having left out those between.
+/// The program may use a name up to this many names ahead of the assumed position without having skipped the names in between.
 const JUMP: u64 = 256;
 /// After this many such uses in a row the program has left them out.
 const JUMPS: u32 = 8;
 
-/// What became of the names that were looked up ahead of the program.
+/// Names looked up ahead of the program, by fate.
 ///
 /// Invariant of a closed account: `asked = used + unused + unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
     /// Looked up ahead of the program.
     pub asked: u64,
-    /// Of these, those that were waited for.
+    /// Names of these whose lookup waited.
     pub fetched: u64,
     /// Used by the program after that, or while it was under way.
     pub used: u64,
-    /// Of these, those that were still under way.
+    /// Names of these that were still in progress at their use.
     pub late: u64,
-    /// Not used by the program, which was watched all that time.
+    /// Not used by the program, which was observed all the time.
     pub unused: u64,
-    /// Not seen to be used by the program, which was not watched all the time.
+    /// Not seen to be used by the program, which was not observed all the time.
     pub unknown: u64,
 }
 
@@ -82,7 +80,7 @@ impl std::iter::Sum for Names {
 }
 
 impl Names {
-    /// Whether every name asked for is accounted for.
+    /// True if every requested name is accounted for.
     pub fn is_closed(&self) -> bool {
         self.asked == self.used + self.unused + self.unknown
     }
@@ -95,25 +93,25 @@ fn key(file: FileId, kind: Kind) -> Key {
     (file, kind == Kind::List)
 }
 
-/// A name that was asked for, until it is both answered and used.
+/// A requested name, until it is both looked up and used.
 #[derive(Clone, Copy, Debug, Default)]
 struct AskedName {
     /// Its number in the plan.
     number: u64,
-    /// Whether another name of its block was asked for before.
+    /// True if another name of its block was requested before.
     is_neighbour: bool,
     answered: bool,
     used: bool,
-    /// Whether the program was not watched at some time since.
+    /// True if the program was not observed at some time since the request.
     unwatched: bool,
 }
 
-/// Whether names of some kind have to be waited for, as far as they were looked up.
+/// The recent experience with a kind of names: whether their lookups wait.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quiet {
-    /// Those that nobody had to wait for, less [`WORTH`] for each that was, between 0 and [`WARM`].
+    /// Lookups without waiting minus [`WORTH`] per lookup that waited, between 0 and [`WARM`].
     row: u32,
-    /// Those since then that were due, most of them left out.
+    /// Names of the kind that were due since then; most were left out.
     due: u64,
 }
 
@@ -122,13 +120,13 @@ impl Quiet {
         self.row >= WARM
     }
 
-    /// Whether the next one is left out.
+    /// True if the next name is left out.
     fn leaves_out(&mut self) -> bool {
         self.due += 1;
         self.is_warm() && !self.due.is_multiple_of(SPARSE)
     }
 
-    /// One was looked up. Whether some were left out that may have to be waited for, too.
+    /// Notes a lookup. True if names that were left out may have to be waited for, too.
     fn looked(&mut self, waited: bool) -> bool {
         let was_warm = self.is_warm();
         self.row = if waited {
@@ -165,14 +163,14 @@ pub(crate) struct Walker {
     next: u64,
     /// The number of the first use ahead of each file.
     first: FxHashMap<FileId, u64>,
-    /// Those that need not be asked for any more.
+    /// Names that need not be requested.
     met: FxHashSet<Key>,
     asked: FxHashMap<Key, AskedName>,
     devices: FxHashMap<DeviceId, OnDevice>,
     has_answers: bool,
-    /// Whether the source has no more.
+    /// True if the source has ended.
     ended: bool,
-    /// Of names that are nobody's neighbours.
+    /// Names that are not neighbours.
     firsts: Quiet,
     /// Uses in a row that were far ahead.
     jumps: u32,
@@ -184,7 +182,7 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
-    /// So many accesses were disclosed, the first of which has this ordinal in the queue.
+    /// Notes that `count` accesses were disclosed, beginning with this ordinal of the queue.
     pub(crate) fn disclosed(&mut self, count: u64, ordinal: u64) {
         if count > 0 {
             self.marks.push_back((self.disclosed, ordinal));
@@ -192,7 +190,7 @@ impl Walker {
         }
     }
 
-    /// How many more names are to be disclosed.
+    /// Number of names that may still be disclosed.
     pub(crate) fn room(&self) -> usize {
         if self.ended {
             return 0;
@@ -288,7 +286,7 @@ impl Walker {
             if on.count == 0 {
                 on.heard = now;
             }
-            // Many at once, so that they have an order.
+            // Requested in batches, so that they can be ordered.
             let is_full = on.count >= most || out.is_empty() && on.count > most / 2;
             if is_full && now.saturating_sub(on.heard) < SILENT {
                 break;
@@ -349,18 +347,18 @@ impl Walker {
             false => &mut self.firsts,
         };
         if quiet.looked(waited) {
-            // Those that were left out around it may have to be waited for, too.
+            // Names that were left out around it may have to be waited for, too.
             let from = asked.number.saturating_sub(2 * SPARSE);
             self.next = self.next.min(from.max(self.base));
         }
     }
 
-    /// Whether any are under way.
+    /// True if any lookup is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.devices.values().any(|one| one.count > 0)
     }
 
-    /// Whether there is nothing more to ask for until the program has gone on by half of the horizon.
+    /// True if nothing needs to be requested until the program has moved by half of the horizon.
     pub(crate) fn rests(&self) -> bool {
         let all = self.base + self.ahead.len() as u64;
         let enough = self.ended || self.ahead.len() as u64 >= HORIZON / 2;

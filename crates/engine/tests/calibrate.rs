@@ -1,4 +1,4 @@
-//! The whole programme of measurement on disk models in virtual time, and what is decided from it.
+//! Tests the whole measurement on disk models in virtual time, and the profiles derived from it.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -286,7 +286,7 @@ fn measuring_takes_the_time_it_is_given_on_any_device() {
     }
 }
 
-/// Adds up what the experiments took.
+/// Adds up the time of the experiments.
 struct Clocked(Virtual, Duration);
 
 impl Probe for Clocked {

@@ -14,7 +14,7 @@ const LARGE_PAGES: u64 = 1 << 15;
 /// Small files, and how many there are in a folder.
 const SMALL: u32 = 2000;
 const IN_FOLDER: u32 = 60;
-/// Where the files begin on the device, in pages: behind inodes and folders.
+/// First page of the files on the device, behind inodes and folders.
 const FILES_AT: u64 = 1 << 21;
 
 /// In which way a part of a program reads.
@@ -44,7 +44,7 @@ pub(super) struct Phase {
     pub(super) seed: u64,
 }
 
-/// A program as it is made.
+/// A generated program.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) phases: Vec<Phase>,
@@ -70,7 +70,7 @@ impl Made {
         }
     }
 
-    /// Another program: of all accesses one in so many is elsewhere.
+    /// Another program: one access in this many is elsewhere.
     pub(super) fn other(&self, one_in: u64) -> Program {
         let mut program = self.program();
         let mut noise = 1;
@@ -186,7 +186,7 @@ pub(super) struct Where {
     /// The machine, but for its files: they are always the same ([`files`]).
     pub(super) spec: Spec,
     pub(super) serving: Serving,
-    /// Share of what the program reads that is in memory at the start, in percent.
+    /// Share of the program's reads that is in memory at the start, in percent.
     pub(super) warm: u64,
 }
 

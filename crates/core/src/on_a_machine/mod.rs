@@ -1,12 +1,12 @@
 //! The policy on a model of a machine, in virtual time: properties over random programs, records and machines.
 //!
-//! The code under test is foreread's own ([`served`]); the machine (`foreread-machine`) has the kernel's read-ahead and fault-around,
-//! delays of observation and lost reports, processor time on one or two processors of several speeds with quotas and others' loops
-//! beside, too few descriptors, memory taken by others, and a device that stalls.
+//! The code under test is foreread's own ([`served`]). The machine (`foreread-machine`) models the kernel's read-ahead and fault-around,
+//! delayed and lost reports, one or two processors of several speeds with quotas and other busy processes, a lack of descriptors, memory
+//! taken by others, and a device that stalls.
 //!
-//! Wanted of each case: at most plain + 1 % + 2 ms, at most 1.1 times bulk where the record is true, and an account that is closed. The
-//! last holds for any seed. Of the others it is counted how many cases of one sequence lose, so that no change makes it more.
-//! `CASES=4000 cargo test --release -p foreread-core -- --ignored --nocapture figures` prints each case, and those that lose as a whole.
+//! Each case should take at most plain + 1 % + 2 ms, and at most 1.1 times bulk if the record is true, and its account must be closed. The
+//! last holds for any seed. For the others, the number of losing cases of one sequence is checked, so that no change increases it.
+//! `CASES=4000 cargo test --release -p foreread-core -- --ignored --nocapture figures` prints each case, with all details of losing ones.
 
 mod made;
 mod record;
@@ -35,7 +35,7 @@ impl Where {
         })
     }
 
-    /// The machine, with some of what this program reads in memory.
+    /// The machine, with a part of the program's data in memory.
     fn machine(&self, program: &Program) -> Machine {
         let machine = self.cold();
         let ops = program.threads.iter().flatten();
@@ -54,14 +54,14 @@ impl Where {
         machine
     }
 
-    /// How long the program takes alone, in ns.
+    /// Duration of the program alone, in ns.
     fn plain(&self, program: &Program) -> u64 {
         let machine = self.machine(program);
         let (main, program) = (machine.clone(), program.clone());
         machine.run(async move { program.run(&main, &Process::new(u64::MAX), None).await })
     }
 
-    /// How long it takes beside bulk with the record's list.
+    /// Duration beside bulk with the record's list, in ns.
     fn bulk(&self, program: &Program, record: &Record) -> u64 {
         let machine = self.machine(program);
         let (main, program) = (machine.clone(), program.clone());
@@ -75,7 +75,7 @@ impl Where {
         })
     }
 
-    /// What a run of this program leaves behind that finds nothing in memory.
+    /// The record of a cold run of this program.
     fn record(&self, program: &Program) -> Record {
         Record::of(&self.cold(), program)
     }
@@ -84,7 +84,7 @@ impl Where {
         serve(&self.machine(program), program, record, &self.serving)
     }
 
-    /// How long starting foreread takes at most, in ns.
+    /// Duration of foreread's start at most, in ns.
     fn start(&self) -> u64 {
         let processors = &self.spec.processors;
         let share = processors.count as f64 / (1 + processors.others) as f64;
@@ -93,7 +93,7 @@ impl Where {
     }
 }
 
-/// A program on a machine, and what came of it.
+/// A program on a machine, and its results.
 #[derive(Debug)]
 struct Case {
     plain: u64,
@@ -104,7 +104,7 @@ struct Case {
 }
 
 impl Case {
-    /// Of the record's accesses, one in so many is another; none if that is `None`.
+    /// In the record one access in `one_in` differs; none if that is `None`.
     fn of(made: &Made, place: &Where, one_in: Option<u64>) -> Self {
         let program = made.program();
         let record =
@@ -159,8 +159,8 @@ fn a_process_that_may_open_few_files_fetches_all_the_same_by_fewer_threads() {
     }
 }
 
-/// Cases as they follow each other from one seed: every second has a true record, every fourth one that is wrong in each access, every
-/// fourth one that is wrong in an eighth of them.
+/// Cases in a sequence from one seed: every second has a true record, every fourth a record wrong in each access, every fourth a record
+/// wrong in an eighth of its accesses.
 fn cases(count: usize) -> impl Iterator<Item = (Option<u64>, Made, Where)> {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
@@ -172,7 +172,7 @@ fn cases(count: usize) -> impl Iterator<Item = (Option<u64>, Made, Where)> {
     })
 }
 
-/// To be reached: none. What loses is said in docs/constants.md.
+/// The aim is zero. docs/constants.md describes the losing cases.
 #[test]
 fn no_more_cases_lose_than_are_known() {
     let mut lost = Lost::default();

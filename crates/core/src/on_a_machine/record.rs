@@ -1,4 +1,4 @@
-//! Records of programs on a model of a machine: what a first run that is observed leaves behind.
+//! Makes records of programs on a model of a machine, as an observed first run does.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,9 +16,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) type Files = BTreeMap<FileId, FileMeta>;
 
-/// How often a program that is recorded is looked at, in ns.
+/// Interval at which a recorded program is polled, in ns.
 const LOOK: u64 = 4_000_000;
-/// Reads from which on a file is known to be read in no order, if less than one in so many goes on from the last: as in
+/// Number of reads after which a file counts as read in no order, if less than one in this many continues the previous one; as in
 /// `crates/run/src/record/orders.rs`.
 const ENOUGH: u64 = 64;
 const SHARE: u64 = 10;
@@ -35,7 +35,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// What a run of this program leaves behind that found nothing in memory, and whether it was one that found all.
+    /// The record of a cold run of this program, with the duration of a hot run.
     pub(super) fn of(machine: &Machine, program: &Program) -> Self {
         let (main, program) = (machine.clone(), program.clone());
         let accesses = machine.run(async move {

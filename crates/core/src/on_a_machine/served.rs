@@ -1,5 +1,5 @@
-//! A program served on a model of a machine: [`State`], [`Worker`], [`Wants`], [`Seen`] and [`Look`] as they are, driven by tasks in
-//! place of threads.
+//! A program served on a model of a machine: the real [`State`], [`Worker`], [`Wants`], [`Seen`] and [`Look`], driven by tasks in place of
+//! threads.
 //!
 //! Data flow: record → [`Wants`] → [`State`] → [`Worker`] → the machine; reports of the program → [`Seen`] → [`State`].
 
@@ -24,7 +24,7 @@ use crate::system::{Kept, System};
 use crate::wants::{JOINED, Trace, Wants};
 use crate::worker::{Done, Worker};
 
-/// What starting a run that is observed takes, in ns on a processor of speed 1: half before the program starts, half at its end.
+/// Processor time of an observed run's start, in ns on a processor of speed 1: half before the program starts, half at its end.
 pub(super) const START: u64 = 4_000_000;
 /// And one that is left alone.
 const START_ALONE: u64 = 300_000;
@@ -36,22 +36,22 @@ const SAMPLE: u64 = 10_000;
 const THREAD: u64 = 20_000;
 const OPEN: u64 = 4_000;
 
-/// How a program is served.
+/// Settings of a served run.
 #[derive(Clone, Debug)]
 pub(super) struct Serving {
-    /// How long what is reported waits to be seen, in ns.
+    /// Delay of reports, in ns.
     pub(super) delay: u64,
-    /// Reports that there is room for; others are lost.
+    /// Room for reports; more are lost.
     pub(super) room: usize,
     /// Files that foreread may have open.
     pub(super) descriptors: u64,
-    /// Pages of memory that foreread takes for free.
+    /// Free memory as foreread counts it, in pages.
     pub(super) memory: u64,
-    /// Whether the record is another command's.
+    /// True if the record is another command's.
     pub(super) on_trial: bool,
 }
 
-/// What came of it.
+/// Results of a served run.
 #[derive(Debug)]
 pub(super) struct Served {
     /// From start to end, in ns.
@@ -98,7 +98,7 @@ pub(super) fn serve(
     })
 }
 
-/// What the tasks share.
+/// State shared by the tasks.
 #[derive(Clone)]
 struct Session {
     machine: Machine,
@@ -107,7 +107,7 @@ struct Session {
     state: Rc<RefCell<State>>,
     planned: Rc<Mutex<Planned>>,
     seen: Rc<RefCell<Seen>>,
-    /// There are wants, or an end; there is room for wants, or for pages.
+    /// Opens when there are wants, room for wants, room for pages, or an end.
     more: Gate,
     room: Gate,
 }
@@ -202,7 +202,7 @@ impl Session {
         worker.let_go();
     }
 
-    /// Takes reports until the program has ended, or nothing is to be seen any more.
+    /// Takes reports until the program has ended or nothing is left to observe.
     fn observe(&self, tap: Rc<Tap>, process: Rc<Process>, delay: u64) {
         let session = self.clone();
         self.machine.spawn(async move {
@@ -224,7 +224,7 @@ impl Session {
         });
     }
 
-    /// Takes what was reported.
+    /// Takes the available reports.
     async fn see(&self, tap: &Tap, process: &Process) {
         let events = tap.take();
         self.machine
@@ -283,7 +283,7 @@ impl Session {
     }
 }
 
-/// The record's accesses, and how many of them were taken.
+/// The record's accesses, and the number of those taken.
 struct List {
     accesses: Rc<[Access]>,
     taken: Rc<Cell<usize>>,

@@ -19,22 +19,20 @@ const ALIKE: f64 = 1.1;
 /// Factor from which on a gap clearly costs more read along than skipped: under load, gaps of one cost came out apart
 /// by a fifth. 1.15 and 1.6 gave the models' profiles alike.
 const CLEAR: f64 = 1.3;
-/// A page that takes no longer, in ns, keeps this machine busy rather than the device: hinting, and looking what
-/// arrived, take 10 µs. 10 µs and 40 µs gave the models' profiles alike.
+/// A page that takes no longer, in ns, keeps this machine busy and not the device: requesting a page and checking its arrival take 10 µs.
+/// The models' profiles were the same with 10 µs and with 40 µs.
 const HOST_NS: f64 = 20_000.0;
 /// The lateness allowed is this many times the least that sufficed. T is a mean over programs and neighbours of a device,
 /// and entries dropped as too late are lost for good.
 const MARGIN: u64 = 4;
-/// Share of the time in random order that order by position may take at most, because it lets the program wait for
-/// what comes later in the plan. The modelled disk takes 0.29, the network volume 0.83 for its gaps alone, the file
-/// server 0.99.
+/// Order by position must take at most this share of the time in random order, because it makes the program wait for entries later in the
+/// plan. The modelled disk takes 0.29, the network volume 0.83 because of its gaps alone, the file server 0.99.
 const ORDER_PAYS: f64 = 2.0 / 3.0;
-/// Computing time, in ns, in which a program's next burst of reads is fetched as far as possible. It decides for the
-/// file server alone, whose lead is 2,048 reads by it, 1,024 by half and 4,096 by twice of it.
+/// Computing time, in ns, during which as much as possible of a program's next burst is fetched. It matters for the file server only: the
+/// lead there is 2,048 reads; half the time gives 1,024 and twice the time 4,096.
 const BURST_NS: f64 = 100e6;
 
-/// The profile these samples speak for. What was not measured is as in the built-in profile of
-/// the kind the samples are nearest to.
+/// The profile that these samples support. Unmeasured parts come from the built-in profile of the kind that is most similar.
 pub fn decide(samples: &Samples) -> Profile {
     let order = order_of(&samples.order);
     let built_in = match order {
@@ -71,8 +69,8 @@ pub(super) fn depth_of(samples: &[DepthSample]) -> Option<usize> {
         .min()
 }
 
-/// The largest depth, no larger than what scattered pages need, that does not make a program wait
-/// longer for its own reads: plans are sometimes so sparse that a pass over the device is scattered pages.
+/// The largest depth, no larger than needed for scattered pages, that does not make a program's own reads wait longer. Scattered pages
+/// matter because a pass over a sparse plan consists of them.
 fn ordered_depth_of(samples: &[DepthSample], scattered: usize) -> usize {
     let within = || samples.iter().filter(|sample| sample.depth <= scattered);
     let best = least(within().map(|sample| sample.page_ns)).unwrap_or(f64::INFINITY);
@@ -114,7 +112,7 @@ pub(super) fn infill_of(samples: &[GapSample]) -> u64 {
         .map_or(0, |sample| sample.pages)
 }
 
-/// Whether position pays.
+/// The order that the sample supports: by position if that pays.
 pub(super) fn order_of(sample: &OrderSample) -> Order {
     if sample.ordered_ns < sample.random_ns * ORDER_PAYS {
         Order::Position
@@ -123,9 +121,9 @@ pub(super) fn order_of(sample: &OrderSample) -> Order {
     }
 }
 
-/// The least lead that is nearly the best for both programs, and lets a program that has computed
-/// for [`BURST_NS`] find what the device could fetch meanwhile. By position each entry known makes
-/// the pass over the device better, so there is no bound unless the largest lead did worse.
+/// The least lead that is nearly the best for both programs, and that lets a program which has computed for [`BURST_NS`] find the pages
+/// that the device could fetch meanwhile. In order of position each additional entry improves the pass over the device, so there is no
+/// limit unless the largest lead was worse.
 pub(super) fn queue_threshold_of(samples: &Samples) -> Option<u64> {
     let leads = &samples.leads;
     let within = |share: f64, time: fn(&LeadSample) -> f64| {

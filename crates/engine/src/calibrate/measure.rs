@@ -1,7 +1,7 @@
 //! The programme of experiments.
 //!
-//! Invariant: every experiment starts with nothing of the file in memory, and ends when its share of the
-//! time is over, so that a slow device takes as long as a fast one; costs are per page read.
+//! Invariant: every experiment starts with nothing of the file in memory, and ends when its share of the time is over, so a slow device
+//! takes as long as a fast one. Costs are per page read.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,12 +21,12 @@ const UNDER_WAY: u64 = 4096;
 const GAPS: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// Largest leads tried, in accesses; the last is all of a [`READS`] long program.
 const LEADS: [u64; 5] = [16, 64, 256, 1024, READS];
-/// Lateness allowed, in multiples of what a full queue takes; none at all comes last.
+/// Permitted lateness, in multiples of the time of a full queue; unlimited lateness comes last.
 const LATENESS: [u64; 3] = [0, 4, 16];
 /// Reads of the program the engine is tried on: the paper's Backward 1 reads 16 MB by 4 KiB.
 const READS: u64 = 4096;
-/// One page in this many is wanted where order is compared: dense enough that a pass over the
-/// device pays if distance costs anything, far from so dense that reading everything would be best.
+/// Orders are compared with one wanted page in this many: dense enough for a pass over the device to pay if distance costs anything, and
+/// much too sparse for reading everything.
 pub(super) const SPARSE: u64 = 16;
 /// Single pages asked for in one experiment, at most.
 const PAGES: u64 = 4096;
@@ -50,8 +50,8 @@ pub trait Probe {
     /// When the file cannot be read, or is in memory after all.
     fn single(&mut self, pages: &[u64], limit: Duration) -> Result<Vec<u64>, Self::Error>;
 
-    /// Cold: have these runs of pages fetched in turn, `depth` at a time, starting none after
-    /// `limit`; how many runs were fetched, and in what time.
+    /// Cold: fetches these ranges of pages in turn, `depth` at a time, starting none after `limit`. Returns the number fetched and the
+    /// time.
     ///
     /// # Errors
     /// As above.
@@ -62,8 +62,8 @@ pub trait Probe {
         limit: Duration,
     ) -> Result<Trial, Self::Error>;
 
-    /// Cold: a program reads these pages in turn and does nothing else, the engine ahead of it under `profile`,
-    /// for at most `limit`; how many pages were read, and in what time.
+    /// Cold: a program reads these pages in turn without computing, with the engine ahead of it under `profile`, for at most `limit`.
+    /// Returns the number of pages read and the time.
     ///
     /// # Errors
     /// As above.
@@ -91,7 +91,7 @@ impl Trial {
     }
 }
 
-/// Where the programme is.
+/// A stage of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Single reads.
@@ -119,7 +119,7 @@ impl Stage {
         Stage::Thresholds,
     ];
 
-    /// What is measured, in plain words.
+    /// The stage's name, in plain words.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::Single => "single reads",
@@ -143,7 +143,7 @@ impl Stage {
         }
     }
 
-    /// What each of `parts` experiments of the stage may take.
+    /// Time for each of `parts` experiments of the stage.
     fn slice(self, total: Duration, parts: usize) -> Duration {
         total * self.share() / 100 / parts as u32
     }
@@ -152,7 +152,7 @@ impl Stage {
 /// Measure a device in about `total` time, saying at which stage the work is.
 ///
 /// # Errors
-/// What the probe reports.
+/// Runs all stages and returns the samples.
 pub fn measure<P: Probe>(
     probe: &mut P,
     total: Duration,
@@ -170,7 +170,7 @@ pub fn measure<P: Probe>(
     at(Stage::Depth);
     let slice = Stage::Depth.slice(total, DEPTHS.len());
     for depth in DEPTHS {
-        // Where one queue takes longer to work off than there is time, deeper ones are left out.
+        // If a queue takes longer to empty than there is time, deeper queues are left out.
         let queue_ns = samples.scattered.last().map_or(0.0, |last| last.page_ns) * depth as f64;
         if queue_ns > slice.as_nanos() as f64 {
             break;
@@ -269,8 +269,7 @@ fn thresholds<P: Probe>(
     Ok(())
 }
 
-/// The best of a few trials of the engine that together take at most `limit`: what disturbs a trial only
-/// ever makes it longer.
+/// The best of a few trials of the engine that together take at most `limit`: disturbances only make a trial longer.
 fn best<P: Probe>(
     probe: &mut P,
     pages: &[u64],

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use decide::decide;
 pub use measure::{Probe, Stage, Trial, measure};
 
-/// What was measured of one device. All times in ns, all pages of 4 KiB.
+/// Measurements of a device. Times in ns, pages of 4 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// T: the median time of one scattered read with nothing else under way.
@@ -25,7 +25,7 @@ pub struct Samples {
     pub scattered: Vec<DepthSample>,
     /// Neighbouring pages, by the size of a request.
     pub requests: Vec<RequestSample>,
-    /// Single pages at regular distances, by what lies between.
+    /// Single pages at regular distances, by the gap between them.
     pub gaps: Vec<GapSample>,
     /// The same pages in random order and by position.
     pub order: OrderSample,
@@ -69,7 +69,7 @@ pub struct RequestSample {
     pub page_ns: f64,
 }
 
-/// What a wanted page costs when between it and the next some are not wanted.
+/// Cost of a wanted page if the pages up to the next wanted one are a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapSample {
     /// Pages between.
@@ -80,7 +80,7 @@ pub struct GapSample {
     pub along_ns: f64,
 }
 
-/// What a wanted page costs, one page in 16 being wanted.
+/// Cost of a wanted page if one page in 16 is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OrderSample {
     /// Asked for in random order, page by page.
@@ -89,7 +89,7 @@ pub struct OrderSample {
     pub ordered_ns: f64,
 }
 
-/// What a read costs a program when the engine may lead by this much.
+/// Cost of a program's read if the engine may lead by this much.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeadSample {
     /// The queue threshold, in accesses.
@@ -100,7 +100,7 @@ pub struct LeadSample {
     pub random_ns: f64,
 }
 
-/// What a read costs a program when the engine asks for pages that will be this late.
+/// Cost of a program's read if the engine requests pages that will be this late.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatenessSample {
     /// The negated time threshold, in ns; `None` for none.

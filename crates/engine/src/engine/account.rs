@@ -1,4 +1,4 @@
-//! What became of the pages of a read, by strand.
+//! Accounts for the pages of a read, by strand.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use foreread_sched::Devices;
 
 /// Pages checked on both sides of one that seems to have been evicted (2 MiB): the kernel evicts many at a time.
 const AROUND: u64 = 512;
-/// Of the reads for which it is unknown whether they waited, one in this many is checked.
+/// One in this many of the reads with unknown waiting is checked.
 const LOOK_UP: u32 = 8;
-/// After a read whose pages were gone, all of this many next reads are checked.
+/// After a read of evicted pages, this many of the next reads are all checked.
 const ALERT: u32 = 64;
 
-/// What a read was to the account.
+/// The share of a read in the account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entered {
-    /// Whether any of it was fetched for it.
+    /// True if any page of it was fetched for it.
     pub(super) ours: bool,
     /// Bytes that the program waited for and nobody had issued.
     pub(super) missed: u64,
@@ -38,7 +38,7 @@ impl<B: Backend> Engine<B> {
         self.strands.iter().map(|strand| strand.ledger)
     }
 
-    /// Enter a read into the strands' ledgers, but for what was missed. Whether their plans knew of it is still to be seen.
+    /// Enters a read into the strands' ledgers, except for its missed bytes. Whether the plans had the read is decided later.
     #[inline]
     pub(super) fn account(&mut self, access: &Access) -> Entered {
         let (file, pages) = (access.file, access.extent.pages());
@@ -56,7 +56,7 @@ impl<B: Backend> Engine<B> {
         let ours = there + under_way;
         let mut missed = 0;
         if access.kind == Kind::Touch {
-            // A sample, or a position the program tells, says what was read, not whether that waited.
+            // A sample, or a position given by the program, shows the read but not its waiting.
             if there > 0 && self.is_to_be_looked_up() {
                 self.doubt(file, pages, false);
             } else {
@@ -68,7 +68,7 @@ impl<B: Backend> Engine<B> {
             });
             self.scheduler.budget().kept(ours);
         } else if there == count && self.may_doubt() {
-            // All of it had arrived, and yet the program waited: it may have been gone again.
+            // All of it had arrived, and yet the program waited: the pages may have been evicted.
             let around = pages.start.saturating_sub(AROUND)..pages.end + AROUND;
             self.doubt(file, around, true);
         } else {
@@ -105,7 +105,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Whether a file is among those that can be fetched of, or could be if it were as it was.
+    /// True if the file can be fetched, or could be if it were unchanged.
     pub(super) fn is_within_reach(&mut self, file: FileId) -> bool {
         let mut site = Site {
             table: &mut self.table,
@@ -114,7 +114,7 @@ impl<B: Backend> Engine<B> {
         site.device(file).is_some() || self.table.is_gone(file)
     }
 
-    /// Enter the latest read as one whose pages had stayed in memory.
+    /// Enters the latest read: its pages had stayed in memory.
     #[inline]
     fn enter_unlooked(&mut self, ours: u64) {
         self.enter(ours, |there, under_way, ledger| {
@@ -123,14 +123,14 @@ impl<B: Backend> Engine<B> {
         });
     }
 
-    /// Enter the latest read when it is known whether its pages were gone again.
+    /// Enters the latest read once it is known whether its pages had been evicted.
     fn doubt(&mut self, file: FileId, pages: Range<u64>, waited: bool) {
         let reads = self.strands.iter().map(|strand| strand.read).collect();
         let doubt = Doubt { reads, waited };
         self.ask(file, vec![pages], Purpose::Read(doubt));
     }
 
-    /// Whether a read of pages that were there is one of those that are looked up.
+    /// True if this read of resident pages is one that is checked.
     fn is_to_be_looked_up(&mut self) -> bool {
         if self.alert == 0 && self.passed_up + 1 < LOOK_UP || !self.may_doubt() {
             self.passed_up += 1;
@@ -140,7 +140,7 @@ impl<B: Backend> Engine<B> {
         true
     }
 
-    /// A read was looked up; so many of its pages were gone.
+    /// A read was checked; this many of its pages had been evicted.
     pub(super) fn looked_up(&mut self, gone: u64) {
         self.alert = if gone > 0 {
             ALERT

@@ -1,7 +1,7 @@
-//! Questions to the backend, and what becomes of their answers, whenever these come.
+//! Questions to the backend, and the handling of their answers.
 //!
-//! Invariant: what is kept until an answer comes is bounded. Of each file one question about its length
-//! and one about the pages that wait in it is unanswered, of reads [`READS`].
+//! Invariant: the number of open questions is bounded: per file one about its length and one about its waiting pages, and about reads
+//! [`READS`] in all.
 //!
 //! Data flow: the engine asks for a [`Purpose`] → the backend → [`Engine::answered`] → ledger, scheduler.
 
@@ -16,31 +16,31 @@ use smallvec::SmallVec;
 use super::Engine;
 use crate::pages::Read;
 
-/// Reads whose entry in the ledger may wait for an answer at a time: some 64 bytes each. A thread answers 20,000 to 60,000
-/// questions a second about files that are in memory, so that more wait only where a device holds it up.
+/// Number of reads whose entry in the ledger may wait for an answer: about 64 bytes each. A thread answers 20,000 to 60,000 questions a
+/// second about files in memory, so more reads wait only if a device blocks it.
 const READS: usize = 1024;
 
-/// What a question is asked for.
+/// The subject of a question.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Which of the pages that wait for a strand's reads are gone.
+    /// Asks which unread pages of a strand have been evicted.
     Ahead {
         strand: usize,
         /// When it was asked, in ns.
         since: u64,
     },
-    /// Whether a file that was too short for a strand has grown.
+    /// Asks whether a file that was too short for a strand has grown.
     Beyond(StrandId),
-    /// What a read has found.
+    /// Asks about the pages of a read.
     Read(Doubt),
 }
 
 /// A read of pages that had arrived, and may have been gone again.
 #[derive(Debug)]
 pub(super) struct Doubt {
-    /// What of it was issued for each strand.
+    /// The parts of it issued for each strand.
     pub(super) reads: SmallVec<[Read; 2]>,
-    /// Whether it is known that it waited: what lies around was asked about then.
+    /// True if the read is known to have waited; the pages around it were asked about then.
     pub(super) waited: bool,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct Doubt {
 pub(super) struct Questions {
     next: u64,
     open: FxHashMap<Ticket, AskedPages>,
-    /// How many of them are about reads.
+    /// Number of open questions about reads.
     reads: usize,
-    /// Files whose waiting pages are asked about.
+    /// Files with an open question about unread pages.
     pub(super) ahead: FxHashSet<FileId>,
     /// The result so far of looking them up.
     pub(super) tally: Tally,
@@ -64,12 +64,12 @@ struct AskedPages {
     purpose: Purpose,
 }
 
-/// Pages that wait to be read, as far as they were looked at.
+/// Unread pages, as far as they were checked.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) looked: u64,
     pub(super) gone: u64,
-    /// Whether they are all there are.
+    /// True if these are all of them.
     pub(super) is_all: bool,
 }
 
@@ -100,7 +100,7 @@ impl<B: Backend> Engine<B> {
         });
     }
 
-    /// Whether one more read may wait for an answer.
+    /// True if one more read may wait for an answer.
     pub(super) fn may_doubt(&self) -> bool {
         self.questions.reads < READS
     }
@@ -137,7 +137,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// It is known now whether the pages that a read found there had been gone.
+    /// The answer to the question whether a read's pages had been evicted has arrived.
     fn settle_doubt(&mut self, doubt: &Doubt, pages: u64, standing: &Standing) {
         let there: u64 = doubt.reads.iter().map(|read| read.there).sum();
         if doubt.waited {
@@ -156,7 +156,7 @@ impl<B: Backend> Engine<B> {
         self.scheduler.budget().kept(there - gone);
     }
 
-    /// Enter what was there and under way of a read for each strand, of which so many pages had been gone again.
+    /// Enters the resident and in-flight parts of a read for each strand; `gone` of its pages had been evicted.
     pub(super) fn enter_doubtful(&mut self, reads: &[Read], mut gone: u64) {
         for (strand, read) in self.strands.iter_mut().zip(reads) {
             let lost = gone.min(read.there);

@@ -1,4 +1,4 @@
-//! Whether what was fetched is still in memory.
+//! Checks whether fetched pages are still in memory.
 
 use std::ops::Range;
 
@@ -11,25 +11,23 @@ use crate::site::Site;
 
 /// Least time between two checks of a file, in ns.
 pub(crate) const EVERY: u64 = 5_000_000;
-/// And after so many ns for each file that is opened for that: to open one and look takes 10 µs, a fiftieth.
+/// Time between checks per file that is opened for them, in ns: opening a file and checking takes 10 µs, a fiftieth of it.
 pub(crate) const EVERY_FILE: u64 = 500_000;
 /// Added to that for each run of pages awaited in the file, in ns. Checking one takes 1 µs, a fiftieth.
 const EVERY_RUN: u64 = 50_000;
 /// Runs looked for at a time: at 1 µs each, 16 ms of the thread that answers questions.
 const LOOK_AHEAD_MOST: usize = 1 << 14;
-/// Files looked at at a time: 0.6 ms. All that wait took up to 70 ms at once, which the account takes for a program
-/// that gains nothing.
+/// Number of files checked at the same time: 0.6 ms. Checking all files at once took up to 70 ms, which the account would take for a
+/// program without gain.
 const LOOK_AHEAD_FILES: usize = 64;
 
 impl<B: Backend> Engine<B> {
-    /// How many times longer the session's timers are than those of one that follows one program
-    /// ([`Config::calm`](crate::Config::calm)).
+    /// Factor of the session's timers compared with a session that follows one program ([`Config::calm`](crate::Config::calm)).
     pub fn calm(&self) -> u32 {
         self.calm
     }
 
-    /// These pages will not be read, as far as those know who predicted them: nothing waits for that any more. Where they are
-    /// read after all they were of use.
+    /// Withdraws the prediction of these pages: they are no longer expected. If they are read after all, they were useful.
     pub fn give_up(&mut self, file: FileId, pages: &Range<u64>) {
         for strand in &self.strands {
             self.scheduler.give_up(strand.id, file, pages.clone());
@@ -43,15 +41,15 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// It is certain that these pages will be read, some of them later.
+    /// Confirms that these pages will be read, some of them later.
     pub fn come_true(&mut self, file: FileId, pages: &Range<u64>) {
         for strand in &self.strands {
             self.scheduler.come_true(strand.id, file, pages.clone());
         }
     }
 
-    /// Asks which unread pages are gone again. If several sessions fill one memory, a session learns that at once, and not when the
-    /// program reads those pages.
+    /// Asks which unread pages have been evicted. If several sessions share the memory, a session learns of evictions at once, and not when
+    /// the program reads the pages.
     pub(super) fn look_ahead(&mut self, now: u64) {
         // Files that have not answered yet say nothing.
         self.weigh_look();
@@ -87,7 +85,7 @@ impl<B: Backend> Engine<B> {
         self.look_at = now + EVERY.max(price) * u64::from(self.calm());
     }
 
-    /// What was asked of pages that wait for a strand's reads, in the look of `since`, is answered.
+    /// The answer about a strand's unread pages, in the check of `since`.
     pub(super) fn looked_ahead(
         &mut self,
         at: usize,
@@ -132,8 +130,8 @@ impl<B: Backend> Engine<B> {
             return;
         }
         let is_all = is_all && self.questions.ahead.is_empty();
-        // Of all that wait, the same share. What is on its way counts as there only where not all was looked for: it is
-        // little beside the rest then.
+        // The same share of all unread pages. Pages in flight count as resident only if not all pages were checked: they are few compared
+        // with the rest then.
         let waits: u64 = self.strands.iter().map(|one| one.pages.len()).sum();
         let all = waits + gone;
         let there = looked - gone;

@@ -1,7 +1,7 @@
 //! The program's observed reads, and their effect on each strand.
 //!
-//! A read is held against the plan of each strand that follows. Where a strand that knows (and does not guess) had foreseen
-//! it, the guessing ones are not bothered with it.
+//! A read is compared with the plan of each strand that follows. If a strand of told accesses has foreseen it, it is not shown to guessing
+//! strands.
 
 use foreread_backend::Backend;
 use foreread_plan::{Access, FileId, FileMeta, Pattern, Seen, Sequence};
@@ -12,14 +12,14 @@ use crate::site::Site;
 use crate::strand::Strand;
 
 impl<B: Backend> Engine<B> {
-    /// A file that no plan names is met: the backend is to know it. What was known of its number before is void.
+    /// Adds a file that no plan names, also to the backend. Earlier knowledge of its number is void.
     pub fn add_file(&mut self, file: FileId, meta: FileMeta) {
         self.table.forget(file);
         self.backend.add(file, meta);
         self.place_anew(file);
     }
 
-    /// The program has a file that could not be opened ahead of it: what is disclosed of it from now on is fetched.
+    /// The program has opened a file that could not be opened ahead of it. From now on its disclosures are fetched.
     fn found(&mut self, file: FileId) {
         if self.table.is_gone(file) {
             self.table.forget(file);
@@ -27,7 +27,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Where a file lies is not known any more: entries that wait for that have it asked again.
+    /// A file's layout is outdated: waiting entries ask for it again.
     fn place_anew(&mut self, file: FileId) {
         let mut site = Site {
             table: &mut self.table,
@@ -102,7 +102,7 @@ impl<B: Backend> Engine<B> {
             return true;
         }
         self.scheduler.saw(access);
-        // What waits for the kernel's read-ahead would not gain by ours.
+        // Entries that wait for the kernel's read-ahead would gain nothing by ours.
         let (mut known, mut taken, mut streams) = (false, false, true);
         let mut foreseen = false;
         for strand in &mut self.strands {
@@ -158,11 +158,11 @@ impl<B: Backend> Engine<B> {
                 continue;
             }
             if strand.nature == Nature::Guess {
-                // To foresee what is in memory anyway, as a page that is read again and again, is of no use.
+                // Foreseeing pages that are in memory anyway, such as a page read again and again, is of no use.
                 let ours = strand.read.there + strand.read.under_way > 0;
                 strand.weigh_guess(ours || access.waited());
             } else if self.written.contains(&access.file) {
-                // What the run itself has written was never foreseen, and never missed.
+                // Data written by the run itself was neither foreseen nor missed.
                 continue;
             }
             strand.reads += 1;
@@ -170,8 +170,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// What the program reads from now on is not observed: of the pages it has not
-    /// read by now nobody can tell whether it will.
+    /// From now on the program is not observed. Whether it will read its unread pages is unknown.
     pub fn look_away(&mut self) {
         for strand in &mut self.strands {
             strand.pages.look_away();
@@ -179,8 +178,8 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Nobody knows what the program has read of this file so far, but for what was seen: its touches are sampled, and the last come after
-    /// the last sample.
+    /// The program's reads of this file so far are unknown, except for observed ones: its touches are sampled, and the last may follow the
+    /// last sample.
     pub fn doubt_file(&mut self, file: FileId) {
         for strand in &mut self.strands {
             strand.pages.doubt(file);

@@ -1,4 +1,4 @@
-//! What the scheduler asks for, handed to the backend.
+//! Passes the scheduler's requests to the backend.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ impl<B: Backend> Engine<B> {
         let mut together = Vec::new();
         let mut kin = None;
         for request in requests {
-            // Infill of an earlier one may be what this one is for.
+            // The request may want infill of an earlier one.
             self.want(request.id, request.file, &request.pages);
             let next = self.backend.kin(request.file);
             if next.is_none() || next != kin {

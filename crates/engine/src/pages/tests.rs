@@ -146,7 +146,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// One page, by itself.
+/// The state of a single page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     arrived: bool,

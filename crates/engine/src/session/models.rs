@@ -1,7 +1,7 @@
-//! The program's threads, the engine's and the one that ends the session, in every order.
+//! Models of the program's threads, the engine's thread and the thread that ends the session, in every order.
 //!
-//! `make test-loom` runs these, with the real engine and a backend that does nothing. One thread at a time
-//! calls the session, as the client and `foreread run` see to.
+//! `make test-loom` runs these with the real engine and a backend that does nothing. One thread at a time calls the session, as in the
+//! client and in `foreread run`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn in_every_order(cut_short: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// What the program says that it will read.
+/// A source with the program's future reads.
 #[derive(Clone)]
 struct Said {
     entries: Arc<Mutex<VecDeque<Expected>>>,
@@ -67,7 +67,7 @@ fn session(said: &Said) -> Session {
     Session::start(make, Instant::now()).expect("a thread")
 }
 
-/// A read that waited for the device, of 2^`number` pages: the sum tells which were accounted for.
+/// A read of 2^`number` pages that waited for the device: the sum shows which reads were accounted for.
 fn read(number: u32) -> Access {
     Access {
         file: FileId(2),
@@ -79,13 +79,13 @@ fn read(number: u32) -> Access {
     }
 }
 
-/// That each of so many reads is in the account, and once.
+/// Asserts that each of this many reads is in the account exactly once.
 fn assert_accounted(report: Option<Report>, reads: u32) {
     let missed = report.expect("a report").ledger.missed;
     assert_eq!(missed / PAGE, (1 << reads) - 1, "{reads} reads");
 }
 
-/// Observe so many reads, and wake the engine after the first.
+/// Observes this many reads, and wakes the engine after the first.
 fn observe(session: &Session, reads: u32) {
     for number in 0..reads {
         session.see(Seen::Read(read(number).into()));
@@ -112,7 +112,7 @@ fn and_by_the_thread_that_takes_the_engine_away_from_it() {
         observe(&session, 3);
         let engines = session.thread.as_ref().expect("running").thread().clone();
         assert_accounted(session.account(), 3);
-        // It would end with the process.
+        // The thread would end with the process.
         engines.unpark();
     });
 }

@@ -1,4 +1,4 @@
-//! What the backend fetches, leaves out and says of files, without an engine.
+//! The backend alone: which pages it fetches, which it leaves out, and its answers about files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -69,7 +69,7 @@ fn a_changed_file_is_said_to_be_so_and_a_shrunk_one_is_fetched_as_far_as_it_goes
             )
         };
         if !events.iter().any(said) {
-            // Where the device says that it turns, it is asked meanwhile whether that is so.
+            // If the kernel reports a rotating disk, the backend is asked meanwhile to verify that.
             wait_for(&mut backend, said);
         }
         let cached = cache::stat(&file, 0..PAGES * PAGE).unwrap().cached;
@@ -107,7 +107,7 @@ fn the_pages_of_holes_are_neither_fetched_nor_counted() {
         let path = dir.path().join("data");
         let file = File::create_new(&path).unwrap();
         file.set_len(64 * PAGE).unwrap();
-        // A page, and a byte, whose block may be smaller than a page.
+        // A page, and one byte, whose block may be smaller than a page.
         file.write_all_at(&[7; PAGE as usize], 10 * PAGE).unwrap();
         file.write_all_at(&[7; 1], 40 * PAGE).unwrap();
         file.sync_all().unwrap();
@@ -127,7 +127,7 @@ fn the_pages_of_holes_are_neither_fetched_nor_counted() {
             _ => None,
         });
         assert_eq!(issued.collect::<Vec<_>>(), [10..11, 40..41]);
-        // Nothing but holes: the device is not used.
+        // A file of holes needs no device.
         backend.submit(Request {
             id: RequestId(2),
             file: FILE,
@@ -201,7 +201,7 @@ fn a_file_looked_up_ahead_is_opened_when_something_is_fetched_from_it() {
     });
     let events = wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
     assert!(events.iter().any(is_opened), "{events:?}");
-    // Where it lies is told ahead if that may matter.
+    // Its place is asked for in advance, in case it matters.
     let mut backend = PageCache::new(&files);
     backend.assume(meta.dev, true);
     backend.prepare(FILE);
@@ -229,9 +229,8 @@ fn a_file_that_was_removed_is_gone_and_its_requests_are_answered() {
     );
 }
 
-/// Ask for every page that is one thread's affair, which does not look before it has asked for all; `read` is called when
-/// the page asked for first is there. How long it takes until all requests are answered, and whether that page is in
-/// memory then; `None` where pages cannot be evicted.
+/// Requests every page by one thread, which checks nothing until it has requested all; `read` is called when the first page is there.
+/// Returns the time until all requests are answered, and whether that page is in memory then; `None` if pages cannot be evicted.
 fn ask_for_all(read: impl FnOnce(&File, &mut PageCache)) -> Option<(Duration, bool)> {
     let dir = dir();
     let (file, meta) = cold_file(dir.path())?;

@@ -53,7 +53,7 @@ fn follow(meta: FileMeta, plan: Vec<u64>, program: &[u64], file: &File) -> Repor
     session.finish().unwrap()
 }
 
-/// Guesses that the program goes on as it has since the last two reads, of any file it has been told of.
+/// Guesses that the program continues with the difference of its last two reads, for any added file.
 #[derive(Default)]
 struct GoesOn {
     sizes: BTreeMap<FileId, u64>,
@@ -186,7 +186,7 @@ fn a_strand_is_added_while_the_session_lasts_and_believed_by_what_it_has_shown()
             Some(report.ledger.issued)
         });
         if let [Some(little), Some(much)] = issued {
-            // What nobody reads is not seen to be right: a guess that has shown nothing stops soon.
+            // Unread pages never prove a guess right, so a guess without any success stops soon.
             assert!(little <= 256 << 10, "{little}");
             check!(much == 512 * PAGE, "{much}");
         }
@@ -204,14 +204,14 @@ fn a_cold_plan_is_fetched_and_every_byte_accounted_for() {
         let report = follow(meta, plan.clone(), &plan, &file);
         let ledger = report.ledger;
         assert!(ledger.is_closed(), "{ledger:?}");
-        // What the engine has not come to when the program ends is accounted for, and not judged.
+        // Reads that the engine had not handled at the program's end are accounted for, and not judged.
         assert_eq!(report.foreseen, report.reads);
         check!(report.reads > plan.len() as u64 / 2, "{report:?}");
         check!(
             ledger.issued >= plan.len() as u64 * PAGE * 9 / 10,
             "{ledger:?}"
         );
-        // A device that is slow just now may be taken for a rotating one, and its gaps read along.
+        // A momentarily slow device may be taken for a rotating disk, so gaps may be read as well.
         let wanted = ledger.issued - ledger.infill;
         check!(ledger.useful > wanted / 2, "{ledger:?}");
         assert!(report.changed.is_empty() && report.gone.is_empty());
@@ -270,7 +270,7 @@ fn pages_fetched_for_nothing_are_accounted_as_wasted() {
     });
 }
 
-/// Whether this process has a file open or mapped, and a lease of it would be refused for that.
+/// True if this process has the file open or mapped, so a lease of it would be refused.
 fn is_held(path: &Path) -> bool {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
     let mut open = open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
@@ -312,7 +312,7 @@ fn a_file_is_held_no_longer_than_it_is_worked_on() {
             assert!(Instant::now() < until, "it is still held");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // To be looked at, too, no longer than until that is answered.
+        // A file with an open question is checked no longer than until the answer.
         backend.ask(Question {
             ticket: Ticket(0),
             file: FILE,

@@ -12,7 +12,7 @@ use foreread_sys::cache;
 use super::backend::wait_for;
 use super::{dir, meta};
 
-/// Files, each of so many pages.
+/// Number of files and pages of each.
 const FILES: u32 = 20;
 const LONG: u64 = 3;
 
@@ -26,7 +26,7 @@ fn requests(files: impl Iterator<Item = u32>, pages: u64) -> Vec<Request> {
     files.map(request).collect()
 }
 
-/// The requests that were answered, each once, and whether all of it came.
+/// The answered requests, each once; true if everything arrived.
 fn answered(events: &[Event]) -> BTreeMap<u64, bool> {
     let mut answers = BTreeMap::new();
     for event in events {
@@ -48,7 +48,7 @@ fn each_of_several_small_files_is_answered_for_whatever_has_become_of_it() {
             inodes.insert(n, meta(&path(n)).ino);
             known.insert(FileId(n), meta(&path(n)));
         }
-        // Gone; shorter; in memory; grown past what is small.
+        // Deleted; shortened; in memory; grown beyond the limit of small files.
         fs::remove_file(path(3)).unwrap();
         File::options()
             .write(true)

@@ -1,7 +1,7 @@
-//! The account against the truth: what the machine fetched for the session, and what of that the program read.
+//! Compares the account with the truth: pages that the machine fetched for the session, and the program's reads of them.
 //!
-//! Where nothing is evicted, the machine holds in the end what anybody fetched. What the program did not read of that was
-//! fetched for nothing, and by the session: a simulated program fetches what it reads and no more.
+//! Without evictions the machine has everything that was fetched in the end. Fetched pages that the program did not read were wasted, and
+//! by the session: a simulated program fetches only its own reads.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use super::{Player, Sim, engine, machine, page_read, play, reads, scattered};
 /// More pages than any of these programs fetch.
 const ROOMY: usize = 1 << 20;
 
-/// What an account is checked against, in bytes.
+/// The true values of an account, in bytes.
 struct Truth {
     /// Fetched by the session.
     issued: u64,
@@ -36,7 +36,7 @@ fn follow_in(
     let mut players = [Player::new(Some(&mut engine), program, 50_000)];
     play(&shared, &mut players, false, watch);
     let (end, own) = (players[0].ready, players[0].fetched);
-    // What is still on its way arrives.
+    // Requests in flight arrive.
     let mut machine = shared.lock().unwrap();
     while let Some(next) = machine.next_event() {
         machine.advance(next);
@@ -124,7 +124,7 @@ fn what_was_evicted_and_is_fetched_again_is_issued_twice() {
     let mut players = [Player::new(Some(&mut engine), &program, 50_000)];
     let mut before = plan.len();
     play(&shared, &mut players, false, |players| {
-        // Every 100 reads some of what is to be read next goes.
+        // Every 100 reads some of the next pages are evicted.
         let left = players[0].program.len();
         if left + 100 < before {
             before = left;
@@ -192,8 +192,7 @@ fn stretch() -> impl Strategy<Value = Stretch> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However a program departs from its plan and comes back to it, what is booked as read was, and what is booked as
-    /// not read was not.
+    /// However a program leaves its plan and returns to it, bytes booked as read were read, and bytes booked as unread were not.
     #[test]
     fn the_account_is_the_truth_whatever_becomes_of_the_plan(
         stretches in proptest::collection::vec(stretch(), 1..6),

@@ -1,4 +1,4 @@
-//! AIMD from a target at the start that has nothing to do with the memory there is.
+//! AIMD from an initial target unrelated to the available memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -54,7 +54,7 @@ fn where_nothing_is_lost_adapting_changes_nothing() {
 
 #[test]
 fn room_is_told_though_not_all_that_waits_is_looked_for() {
-    // So far from each other that what lies between is not read along: of such pages a look takes 16,384.
+    // So far apart that gaps are not read. A check covers 16,384 such pages.
     let plan = apart(scattered(60_000, 14 << 20));
     let mut machine = SimMachine::new(Model::Hdd7200, 64 * GIB, 24_000);
     machine.place(FILE, GIB);

@@ -1,4 +1,4 @@
-//! Evict behind: what the program is past makes room for what it will read.
+//! Evict behind: pages that the program has passed make room for its next reads.
 
 use foreread_backend::Sim;
 use foreread_disk::Model;
@@ -81,22 +81,22 @@ fn skipped_pages_are_given_back_as_well() {
     let program: Vec<u64> = plan.iter().copied().step_by(4).collect();
     let given = remember(&apart(plan), &apart(program), 1024, true);
     assert!(given.report.ledger.wasted > 0);
-    // What is skipped counts as unread until it expires.
+    // A skipped page counts as unread until it expires.
     assert!(given.most <= 16 * 1024, "{} pages", given.most);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the list: the program reads what it would have read, no page it will read
-    /// is taken from it, and memory stays within the budget but for pages listed again.
+    /// For any list: the program reads the same data, no page that it will read is evicted, and memory stays within the budget except for
+    /// pages listed again.
     #[test]
     fn memory_stays_within_the_budget_and_no_listed_page_is_lost(
         list in proptest::collection::vec(0u64..3000, 500..3000),
         budget_pages in 256u64..1500,
     ) {
         let mut list = list;
-        // A repeat is one disclosure, and its second read is taken for the next listing.
+        // A repetition is one disclosure, and its second read counts for the next listing.
         list.dedup();
         let mut distinct = list.clone();
         distinct.sort_unstable();

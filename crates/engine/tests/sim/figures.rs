@@ -25,7 +25,7 @@ fn print(name: &str, time: u64, report: &Report) {
     );
 }
 
-/// What a plan is followed with.
+/// The way in which a plan is followed.
 #[derive(Clone, Copy)]
 struct Terms {
     compute: u64,
@@ -225,7 +225,7 @@ fn figures() {
             replays(model, Terms { compute, ..ROOM });
         }
         walks(model);
-        // Of the largest, one a kind.
+        // The largest differences, one per kind.
         for (name, program) in cases() {
             if !name.starts_with("3-D") {
                 let (time, report) = first_run(model, &program, 20_000);

@@ -6,7 +6,7 @@ use foreread_plan::{Access, Extent, PAGE};
 use super::signatures::{MIB, ROOMY, at, cursors, first_run};
 use super::{machine, page_read, run, scattered};
 
-/// A read of so many bytes.
+/// A read of `len` bytes.
 fn of(offset: u64, len: u64) -> Access {
     Access {
         extent: Extent::new(offset, len),
@@ -41,7 +41,7 @@ fn lu(steps: u64) -> Vec<Access> {
     (0..steps).flat_map(step).collect()
 }
 
-/// With a read of one of the file's first pages after every so many.
+/// Adds a read of one of the file's first pages after every `every` reads.
 fn with_headers(program: &[Access], every: usize) -> Vec<Access> {
     let parts = program.chunks(every).zip(0..);
     parts
@@ -137,13 +137,12 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<Access>)> {
     ]
 }
 
-/// What a moving head may lose while a pattern is learnt, besides 2 %: five ways to another place, of 8 ms each. Where a
-/// disk streams past all that is read there is nothing to gain, and whoever asks for the first few reads of a lead costs it a turn.
+/// Permitted loss on a disk with a moving head while a pattern is learnt, besides 2 %: five seeks of 8 ms. If a disk streams past all the
+/// data, there is nothing to gain, and requesting the first few reads of a lead costs a turn.
 const LEARNING: u64 = 5 * 8_000_000;
 
-/// What is known to be slower: the case, the ns between its reads, and how much of alone it takes at most, in percent. The disk
-/// streams past all that these rows read, so that nothing but the computing between them is to be gained, and about each thirtieth
-/// read comes before it was asked for, and costs the head a way back.
+/// Known slower cases: name, ns between reads, and the largest time in percent of plain. The disk streams past all the data of these rows,
+/// so only the computing between reads could be gained. About one read in thirty arrives before its request and costs the head a seek back.
 const SLOWER: [(&str, u64, u64); 1] = [("hyperslabs of 3 rows", 200_000, 114)];
 
 /// First runs of all cases take 2 % and `learning` ns longer than alone at most, but for those of [`SLOWER`].

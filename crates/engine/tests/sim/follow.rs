@@ -1,4 +1,4 @@
-//! Following a program: what is gained, and that nothing is lost.
+//! Following a program: it gains, and it loses nothing.
 
 use foreread_disk::Model;
 use foreread_plan::{Access, Extent, Kind, PAGE, Seen, ThreadId};
@@ -68,7 +68,7 @@ fn skipped_and_inserted_reads_do_not_lose_the_program() {
         100_000,
         1 << 16,
     );
-    // 3000 requests a second bound what can be won: 333 µs against 800.
+    // 3,000 requests a second limit the gain: 333 µs against 800.
     assert!(
         outcome.ahead * 3 < outcome.plain * 2,
         "{} / {}",
@@ -109,7 +109,7 @@ fn two_threads_may_interleave_differently_this_time() {
 
 #[test]
 fn a_plan_larger_than_memory_is_followed_within_it() {
-    // 64 MiB of pages, 8 MiB of memory, and a budget that is told twice what is there.
+    // 64 MiB of pages, 8 MiB of memory, and a budget of twice the memory.
     let lost = |plan: Vec<Access>| {
         let outcome = compare_in(Model::NetworkSsd, plan.clone(), &plan, 300_000, 4096, 2048);
         assert!(outcome.ahead < outcome.plain);
@@ -131,7 +131,7 @@ fn larger_gaps_are_read_along_where_memory_is_plentiful() {
         let outcome = compare_in(Model::NetworkSsd, plan.clone(), &plan, 0, budget_pages, all);
         (outcome.report.ledger.infill, outcome.ahead)
     };
-    // Of the first, the plan is a quarter.
+    // The first plan has a quarter of the reads.
     let (little, plenty) = (ahead(24_000), ahead(1 << 20));
     assert!(plenty.0 > little.0 * 2, "{little:?}, {plenty:?}");
     assert!(plenty.1 < little.1 * 9 / 10, "{little:?}, {plenty:?}");
@@ -205,7 +205,7 @@ fn gaps_read_along_on_a_rotating_disk_are_infill_unless_the_program_reads_them()
     let ledger = outcome.report.ledger;
     assert!(ledger.infill > 5000 * PAGE, "{ledger:?}");
     assert_eq!(ledger.wasted, 0, "{ledger:?}");
-    // A third of them read the page after as well, which the plan does not tell of.
+    // A third of the reads also read the next page, which the plan does not have.
     let some = reads((0..500).flat_map(|n| (n * 12..).take(1 + usize::from(n % 3 == 0))));
     let read = compare(Model::Hdd7200, plan, &some, 100_000, 1 << 16);
     let read = read.report.ledger;
@@ -219,7 +219,7 @@ fn a_burst_after_a_long_computation_finds_its_pages() {
     let mut program = reads(scattered(1000, 100_000));
     let shared = machine(Model::NetworkSsd, 1 << 20);
     let mut engine = engine(&shared, program.clone(), 1 << 16);
-    // One read, a second of computing during which only the timer can act, then the burst.
+    // One read, a second of computing in which only the timer can act, then the burst.
     let burst = program.split_off(1);
     let first = run(&shared, Some(&mut engine), &program, 1_000_000_000);
     let end = run(&shared, Some(&mut engine), &burst, 0);
@@ -241,8 +241,7 @@ fn the_same_inputs_give_the_same_run() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is planned and whatever is read, every byte issued is accounted for and the
-    /// program reads what it would have read.
+    /// For any plan and any reads, every byte issued is accounted for and the program reads the same data.
     #[test]
     fn every_byte_issued_is_accounted_for(
         plan in proptest::collection::vec((0u64..3000, 1u64..6), 0..400),

@@ -1,5 +1,4 @@
-//! Gaps are read along where that takes less time than one more operation, at every density of what is wanted, and never to the
-//! program's loss.
+//! Gaps are read if that takes less time than another request, at every density of wanted pages, and never to the program's loss.
 
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use super::{FILE, HIT_NS, machine, reads, run, scattered};
 
 /// Pages of the file: 32 MiB.
 const PAGES: u64 = 8192;
-/// Of them, the parts that are wanted, in percent.
+/// Wanted parts of these, in percent.
 const DENSITIES: [u64; 4] = [2, 10, 35, 90];
 
-/// Time to read these pages of the file in turn, kept ahead of by the rule, less what the reads take of the processor.
+/// Time to read these pages in turn with the engine ahead by the rule, minus the processor time of the reads.
 fn by_rule(model: Model, wanted: &[u64], passes: bool) -> u64 {
     let plan = reads(wanted.iter().copied());
     let machine = machine(model, 1 << 20);
@@ -32,7 +31,7 @@ fn by_rule(model: Model, wanted: &[u64], passes: bool) -> u64 {
     run(&machine, Some(&mut engine), &plan, 0) - plan.len() as u64 * HIT_NS
 }
 
-/// Time to fetch these runs, all asked for at once.
+/// Time to fetch these ranges, all requested at once.
 fn at_once(model: Model, runs: impl Iterator<Item = std::ops::Range<u64>>) -> u64 {
     let machine = machine(model, 1 << 20);
     let mut backend = Sim::new(Arc::clone(&machine));
@@ -56,7 +55,8 @@ fn at_once(model: Model, runs: impl Iterator<Item = std::ops::Range<u64>>) -> u6
     }
 }
 
-/// How much longer the rule takes than the better of: only what is wanted, and everything from the first wanted page to the last.
+/// Time by the rule, divided by the better of two times: fetching only wanted pages, and fetching everything from the first wanted page to
+/// the last.
 fn worst(model: Model, passes: bool) -> f64 {
     let mut worst = 0.0_f64;
     for density in DENSITIES {
@@ -86,11 +86,11 @@ fn the_rule_takes_hardly_longer_than_the_better_of_all_gaps_and_none() {
 #[test]
 fn in_passes_most_of_a_file_takes_hardly_longer_than_all_of_it() {
     let worst = worst(Model::Hdd7200, true);
-    // Where a pass leaves out what only later ones want, 1.4 times as long.
+    // If a pass leaves out pages wanted later, the limit is 1.4.
     assert!(worst <= 1.25, "{worst:.2}");
 }
 
-/// Runs of so many pages with gaps of so many between them, as far as the file goes.
+/// Ranges of `wanted` pages with gaps of `left_out` pages, up to the end of the file.
 fn runs(wanted: u64, left_out: u64) -> Vec<u64> {
     let starts = (0..PAGES).step_by((wanted + left_out) as usize);
     starts.flat_map(|start| start..start + wanted).collect()
@@ -116,7 +116,7 @@ fn what_leaves_pages_out_takes_no_longer_than_alone_and_less_where_that_can_be()
                     );
                     eprintln!("{case}");
                     assert!(rule <= alone + alone / 500, "{case}");
-                    // A disk that streams past what is left out has nothing to gain.
+                    // On a disk that streams past the gaps there is nothing to gain.
                     let more = if passes { limit / 4 } else { limit / 8 };
                     assert!(rule <= (alone / 2).max(limit + more), "{case}");
                 }

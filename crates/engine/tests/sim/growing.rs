@@ -1,4 +1,4 @@
-//! A list that names what its file does not hold yet.
+//! A list with entries beyond the present end of its file.
 
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ fn follow_list(
     (engine.with_strand("access_list", feed), list)
 }
 
-/// Let so many ns pass from `now` on.
+/// Lets `ns` pass from `now` on.
 fn pass(shared: &Mutex<SimMachine>, engine: &mut Engine<Sim>, now: &mut u64, ns: u64) {
     let until = *now + ns;
     while *now < until {
@@ -53,7 +53,7 @@ fn pass(shared: &Mutex<SimMachine>, engine: &mut Engine<Sim>, now: &mut u64, ns:
     }
 }
 
-/// A read as a program tells of it that reads by other means.
+/// A read reported by a program that is not observed.
 fn tell(engine: &mut Engine<Sim>, read: &Access, now: u64) {
     engine.see(&Seen::Read(
         Access {
@@ -71,7 +71,7 @@ fn what_lies_past_the_end_is_fetched_when_the_file_has_grown_and_not_what_the_pr
         let shared = machine(model, 1 << 20);
         let length = |n: u64| shared.lock().unwrap().resize(FILE, 32 * n);
         length(10_000);
-        // More past the end than there is memory, and then something that is there.
+        // More entries beyond the end than there is memory, then entries that exist.
         let beyond = scattered(4000, 10_000);
         let beyond = beyond.iter().map(|n| n + 10_000);
         let reads = apart(beyond.chain([7, 3077, 9077]));
@@ -81,7 +81,7 @@ fn what_lies_past_the_end_is_fetched_when_the_file_has_grown_and_not_what_the_pr
         let fetched = || shared.lock().unwrap().fetched_pages();
         assert_eq!(fetched(), 3, "{model:?}");
         assert_eq!(engine.ledger().issued, 3 * PAGE);
-        // The program reads a quarter of it in vain, and the file grows by half of it.
+        // The program reads a quarter of them in vain, and the file grows by half of them.
         for read in &reads[..1000] {
             tell(&mut engine, read, now);
         }
@@ -106,7 +106,7 @@ fn what_lies_past_the_end_is_fetched_when_the_file_has_grown_and_not_what_the_pr
 #[test]
 fn a_file_that_could_not_be_opened_is_fetched_of_once_the_program_has_it() {
     let mut disk = SimMachine::new(Model::Hdd7200, 8 * GIB, 1 << 20);
-    // It has a name, and lies nowhere yet.
+    // The file has a name, but no blocks yet.
     disk.name(FILE, Kind::Open, GIB);
     let shared = Arc::new(Mutex::new(disk));
     let reads = apart(scattered(200, 10_000));

@@ -80,7 +80,7 @@ fn engine(machine: &Arc<Mutex<SimMachine>>, plan: Vec<Access>, budget_pages: u64
     Engine::new(Sim::new(Arc::clone(machine)), config).with_strand("replay", source)
 }
 
-/// A program and the session that keeps ahead of it.
+/// A program with the session that follows it.
 struct Player<'a> {
     engine: Option<&'a mut Engine<Sim>>,
     program: &'a [Access],
@@ -92,7 +92,7 @@ struct Player<'a> {
     /// When the engine's timer next ends, and how often it does.
     tick: u64,
     every: u64,
-    /// Whether nobody tells the engine of its reads.
+    /// True if no one reports its reads to the engine.
     unobserved: bool,
     /// Pages it has fetched by itself.
     fetched: u64,
@@ -122,8 +122,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Read what can be read at `now`. Where `explicit`, the read is announced before it is made, without
-    /// its time, as a position in an access list is.
+    /// Reads everything that can be read at `now`. If `explicit`, the read is announced before it is made and without its time, like a
+    /// position in an access list.
     fn read(&mut self, machine: &Mutex<SimMachine>, now: u64, explicit: bool) {
         let Some((&access, rest)) = self.program.split_first() else {
             return;

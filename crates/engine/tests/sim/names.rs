@@ -12,7 +12,7 @@ use foreread_sources::{Nature, Outlook, Replay, Source};
 
 use super::{GIB, HIT_NS, TICK_NS, machine};
 
-/// Uses of the names of so many files from `first` on, each of which may be read, too.
+/// Uses of `count` names from `first` on; with `reads` their files are read, too.
 pub(super) fn plan(first: u32, count: u32, reads: bool) -> Vec<Access> {
     let names = (first..first + count).map(|file| Access {
         file: FileId(file),
@@ -206,7 +206,7 @@ fn go<B: Backend>(
     now
 }
 
-/// What following a cold program that goes through `program` by this plan comes to, and how long it takes plain and followed.
+/// Report of following a cold program that runs `program`, by this plan, and the times plain and followed.
 pub(super) fn follow(
     model: Model,
     plan: &[Access],
@@ -256,7 +256,7 @@ fn names_that_are_in_memory_are_hardly_looked_at_and_those_that_are_not_are_foun
     lay_out(&shared, &all);
     let end = go::<Sim>(&shared, None, &known, 0, 0);
     let mut engine = engine(&shared, &all);
-    // Nobody has looked: what comes first is in memory.
+    // The names were not checked, and the first ones are in memory.
     let end = go(&shared, Some(&mut engine), &all, 5_000, end);
     let names = engine.finish(end).names;
     assert!(names.asked < 1000 + 3000 / 8, "{names:?}");
@@ -310,7 +310,7 @@ fn names_of_a_device_that_does_not_answer_keep_no_others_waiting() {
 #[test]
 fn a_program_that_leaves_names_out_is_still_kept_ahead_of() {
     let plan = plan(0, 6000, false);
-    // The first half of the plan is not what it does.
+    // The program skips the first half of the plan.
     let (plain, ahead, report) = follow(Model::NetworkSsd, &plan, &plan[3000..], 5_000);
     assert!(ahead * 3 < plain * 2, "{ahead} of {plain} ns");
     assert!(report.names.used > 2500, "{:?}", report.names);
@@ -334,7 +334,7 @@ fn of_names_that_lie_in_one_block_hardly_more_than_one_is_looked_up() {
     let mut engine = engine(&shared, &plan);
     let end = go(&shared, Some(&mut engine), &plan, 5_000, 0);
     let names = engine.finish(end).names;
-    // One of each block, the first from which that is learnt, and one in 16 of the neighbours after that.
+    // One name per block until the rule is learnt, then one in 16 of the neighbours.
     assert!(names.asked < 400 + 544 + 6400 / 16, "{names:?}");
     assert!((390..=400).contains(&names.fetched), "{names:?}");
     assert!(names.is_closed());

@@ -1,4 +1,4 @@
-//! The pacing rule, with what was measured of program and device: C, T and K.
+//! The pacing rule, with measured values of program and device: C, T and K.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ fn account(compute: u64, time_threshold: i64, queue_threshold: u64) -> (Ledger, 
 
 #[test]
 fn entries_that_would_arrive_too_late_are_dropped_and_no_others() {
-    // The volume takes 333 µs for each request of many. A program that computes for longer is kept ahead of, one that does
-    // not compute is left most of what it reads: by the time that a request is served, the program is there.
+    // The volume takes 333 µs per request if there are many. A program that computes for longer is kept ahead of. A program that does not
+    // compute reads most pages itself: by the time that a request is served, the program has arrived there.
     let slow = account(1_000_000, 0, 4096);
     let fast = account(0, 0, 4096);
     let issued = |account: &(Ledger, u64)| account.0.issued / PAGE;

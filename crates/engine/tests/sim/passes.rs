@@ -1,4 +1,4 @@
-//! Disks with a moving head, asked in passes or for everything at once.
+//! Disks with a moving head, served in passes or with all requests at once.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use foreread_sources::Replay;
 
 use super::{machine, reads, run, scattered};
 
-/// Time to run a program that computes for `compute` ns before each of the reads of its plan, of which `computed` tells.
+/// Time of a program that computes for `compute` ns before each read of its plan; `computed` reports its computing.
 fn time(
     plan: &[Access],
     compute: u64,

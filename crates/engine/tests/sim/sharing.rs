@@ -10,11 +10,11 @@ use foreread_sources::Replay;
 
 use super::{GIB, Player, page_read, play, scattered};
 
-/// What each of several sessions came to.
+/// Result of one of several sessions.
 struct Share {
     /// The mean of its target over the second half, in pages.
     target: f64,
-    /// What it read in that time, and of that the pages that were gone again.
+    /// Pages read in that time, and evicted pages among them.
     read: u64,
     evicted: u64,
 }
@@ -22,7 +22,7 @@ struct Share {
 /// Pages a second that a network disk of the model gives.
 const PAGES_A_SECOND: u64 = 3000;
 
-/// Reads of each session until they are looked at, and in all.
+/// Number of reads of each session before the measurement, and in all.
 const BEFORE: usize = 10000;
 const READS: usize = 18000;
 
@@ -39,8 +39,8 @@ fn near_sighted() -> Profile {
     }
 }
 
-/// `sessions` of them, each told that all of `capacity` pages is free, each reading pages of a
-/// file of its own; together they ask for `load` percent of what the device gives.
+/// `sessions` sessions, each with the belief that all `capacity` pages are free, and each with a file of its own; together they request
+/// `load` percent of the device's throughput.
 fn share(sessions: usize, capacity: usize, load: u64, explicit: bool) -> Vec<Share> {
     let mut machine = SimMachine::new(Model::NetworkSsd, 64 * GIB, capacity);
     for file in 0..sessions {
@@ -123,8 +123,8 @@ fn fairness(shares: impl Iterator<Item = f64> + Clone) -> f64 {
     shares.sum::<f64>().powi(2) / (count * squares)
 }
 
-/// However many share a memory too small for all they might fetch, whether their reads are timed or announced by
-/// position: each gets its share, together about what there is, and few pages are lost to finding that out.
+/// For any number of sessions in a memory too small for all of them, whether reads are timed or announced by position: each gets its share,
+/// the sum is about the available memory, and few pages are lost in finding that out.
 #[test]
 fn sessions_share_memory_fairly_and_do_not_thrash() {
     for (sessions, load, explicit) in [
@@ -135,7 +135,7 @@ fn sessions_share_memory_fairly_and_do_not_thrash() {
         (7, 42, false),
         (8, 55, false),
     ] {
-        // What was read stays for a while as well, so unread pages can have part of it only.
+        // Read pages stay for a while as well, so only a part of the memory is left for unread pages.
         let capacity = 1024 * sessions;
         let shares = share(sessions, capacity, load, explicit);
         let sum: f64 = shares.iter().map(|share| share.target).sum();
@@ -150,8 +150,8 @@ fn sessions_share_memory_fairly_and_do_not_thrash() {
     }
 }
 
-/// The times in ns until several programs have ended that all start at once, each with a list that would fit into
-/// memory alone; without engines if not `ahead`.
+/// Times in ns until each of several programs has ended. All start at once, each with a list that fits in memory alone; without engines
+/// unless `ahead`.
 fn start_at_once(model: Model, sessions: usize, capacity: usize, ahead: bool) -> Vec<u64> {
     const BLOCK: u64 = 8;
     let mut machine = SimMachine::new(model, 64 * GIB, capacity);

@@ -1,4 +1,4 @@
-//! The first run of a program whose reads have a pattern, against one that follows its record.
+//! The first run of a program with a pattern of reads, compared with a run that follows its record.
 
 use foreread_disk::Model;
 use foreread_engine::{Config, Engine};
@@ -20,7 +20,7 @@ pub(super) fn at(offset: u64) -> Access {
     }
 }
 
-/// How long a first run takes that signatures follow, in ns, and what they said at the end.
+/// Duration of a first run with signatures, in ns, and its report.
 pub(super) fn first_run(
     model: Model,
     program: &[Access],
@@ -98,7 +98,7 @@ fn the_first_run_of_a_pattern_gains_nearly_what_the_second_does() {
                 second.ahead / 1_000_000,
                 report.ledger
             );
-            // Where there is nothing to gain, no more is lost than the few guesses that learning takes: 0.1 s of a disk.
+            // If there is nothing to gain, the loss is at most the few guesses of learning: 0.1 s of a disk.
             let least = 0.85 * gain(second.ahead) - second.plain as f64 / 50.0;
             assert!(
                 gain(first) >= least,

@@ -23,7 +23,7 @@ fn engine(sim: Sim, plan: &[Access]) -> Engine<Sim> {
     Engine::new(sim, config).with_strand("replay", source)
 }
 
-/// A plan whose every second read is of the other file.
+/// A plan in which every second read is of the other file.
 fn both() -> Vec<Access> {
     let mut plan = apart(scattered(2000, 10_000));
     plan.iter_mut().step_by(2).for_each(|one| one.file = OTHER);
@@ -48,13 +48,13 @@ fn a_file_that_never_answers_holds_nothing_up_and_is_accounted_for() {
                 sim = sim.with_silent(file);
             }
             let mut engine = engine(sim, &plan);
-            // The program tells its positions, so that each read may have to be looked up.
+            // The program announces its positions, so each read may have to be checked.
             let mut players = [Player::new(Some(&mut engine), &plan, 20_000)];
             play(&shared, &mut players, true, |_| ());
             let end = players[0].ready;
             let report = engine.finish(end);
             assert!(report.ledger.is_closed(), "{:?}", report.ledger);
-            // One may be told of just before it is asked for.
+            // A read may be announced just before it is requested.
             let read = report.ledger.useful + report.ledger.late;
             assert!(read >= 1_950 * PAGE, "{:?}", report.ledger);
             assert_eq!(report.foreseen, 2000);
@@ -134,7 +134,7 @@ fn what_waits_for_answers_is_bounded() {
         engine.see(&Seen::Read(read.into()));
         engine.step(now);
     }
-    // Those that wait for an answer, of one page each, are entered nowhere yet.
+    // Reads that wait for an answer, of one page each, are not entered yet.
     let ledger = engine.ledger();
     let entered = ledger.useful + ledger.late + ledger.evicted;
     assert!(entered + ledger.missed >= 8_900 * PAGE, "{ledger:?}");

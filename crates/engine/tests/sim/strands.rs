@@ -1,4 +1,4 @@
-//! Several sources in one session: what each fetches, what it does not, and that its account is its own.
+//! Several sources in one session: the pages each fetches and leaves out, and its separate account.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::{FILE, Player, Sim, apart, machine, page_read, play, scattered};
 /// More pages than any of these programs fetch.
 const ROOMY: usize = 1 << 20;
 
-/// What a source that guesses was shown.
+/// Events shown to a guessing source.
 #[derive(Clone, Default)]
 struct Shown(Arc<Mutex<Vec<u64>>>);
 
@@ -25,7 +25,7 @@ impl Shown {
     }
 }
 
-/// Guesses, from each read it is shown, what is read next.
+/// Predicts the next read from each read that it is shown.
 struct Guesser<F> {
     guess: F,
     odds: Odds,
@@ -128,7 +128,7 @@ fn follow(
     (report, end)
 }
 
-/// That the session's account is closed, and each strand's, and the one the sum of the others.
+/// Asserts that the session's account and each strand's are closed, and that the former is the sum of the latter.
 fn assert_sums(report: &Report) {
     let sum: Ledger = report.strands.iter().map(|strand| strand.ledger).sum();
     assert_eq!(report.ledger, sum);
@@ -282,8 +282,8 @@ fn a_guess_that_is_of_no_use_rests_until_a_read_waits() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever strands there are and however right they are: each account is closed, and the session's is their sum and
-    /// what the machine fetched.
+    /// For any number of strands, however right they are: each account is closed, and the session's is their sum and equals the pages
+    /// fetched by the machine.
     #[test]
     fn the_account_is_the_sum_of_the_strands(
         from in proptest::collection::vec((0usize..3000, 1usize..2000), 1..3),
