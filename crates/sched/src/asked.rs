@@ -1,4 +1,4 @@
-//! What was asked of a device for the program, and how long its infill is held in the budget.
+//! The requests made for the program, and the time for which their infill counts in the budget.
 //!
 //! Invariant: `serving` names the requests that hold infill, by each of their entries that is still to be read.
 
@@ -12,16 +12,16 @@ use smallvec::SmallVec;
 /// The last ordinal that a request serves, and its number.
 type Key = (u64, RequestId);
 
-/// A request whose entries the program has not all passed.
+/// A request with entries that the program has not passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The request.
     pub request: Request,
-    /// Pages of it that no entry asked for.
+    /// Pages of the request that no entry wants.
     pub infill: SmallVec<[Range<u64>; 1]>,
-    /// Whether the infill is held in the budget.
+    /// True if the infill counts in the budget.
     held: bool,
-    /// Entries of it that are still to be read, where it has infill.
+    /// Entries of the request that are still unread, if it has infill.
     unread: usize,
 }
 
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// What was asked for one strand and not passed yet.
+/// The requests of one strand that the program has not passed.
 #[derive(Debug, Default)]
 pub(crate) struct AllAsked {
     requests: BTreeMap<Key, Asked>,
@@ -97,7 +97,7 @@ impl AllAsked {
         })
     }
 
-    /// The next request all of whose entries lie before `horizon`.
+    /// The next request whose entries are all before `horizon`.
     pub(crate) fn passed(&mut self, horizon: u64) -> Option<Asked> {
         let first = self.requests.first_entry()?;
         (first.key().0 < horizon).then(|| first.remove())

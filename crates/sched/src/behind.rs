@@ -1,10 +1,9 @@
-//! What the program is past: pages the session brought in, given back when memory runs out
-//! (libprefetch's implementation sketch, step 2: evict old pages in the order of the list).
+//! Evict behind: pages that the session fetched and the program has passed are evicted when memory is short (libprefetch's implementation
+//! sketch, step 2: evict old pages in the order of the list).
 //!
-//! Data flow: the engine tells which pages it brought in the program has read, will not read any more, or never
-//! asked for (infill); they are remembered, oldest first. When they and the pages still unread together exceed
-//! the budget's target, the oldest are given back, a sixteenth of the target at a time so that neighbours go
-//! together.
+//! Data flow: the engine reports fetched pages that the program has read, will not read any more, or never wanted (infill). They are
+//! remembered, oldest first. When they and the unread pages together exceed the budget's target, the oldest are evicted, a sixteenth of the
+//! target at a time so that neighbours go together.
 //!
 //! Invariant: a page is given back only if no entry ahead in any queue lists it. Listed ones are set aside
 //! and remembered anew when the program has read them again.
@@ -17,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 /// Room is made for this fraction of the target at a time, so that neighbours go together.
 const AT_A_TIME: u64 = 16;
-/// Pages a bit map tells of: the bits of a word.
+/// Pages per bit map: the bits of a word.
 const CHUNK: u64 = 64;
 
 /// Pages that lie together.
@@ -118,8 +117,8 @@ impl Behind {
         }
     }
 
-    /// The runs to give back, with `unread` pages in memory beside these and room for `target` in all. `unlisted` appends
-    /// the pages of a range that no entry ahead lists.
+    /// The ranges to evict, with `unread` further pages in memory and a limit of `target` in all. `unlisted` appends the parts of a range
+    /// that no entry ahead has.
     pub(crate) fn give_back(
         &mut self,
         unread: u64,
@@ -250,8 +249,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is passed and listed: what is given back was passed, is not listed ahead, is
-        /// enough to come under the target as far as pages are free, and nothing is forgotten.
+        /// For any passed and listed pages: evicted pages were passed and are not listed ahead, they are enough to come under the target if
+        /// that many are free, and nothing is forgotten.
         #[test]
         fn only_passed_pages_that_nobody_lists_are_given_back(
             passed in proptest::collection::vec((0u64..400, 1u64..40), 0..60),

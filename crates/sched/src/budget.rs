@@ -1,22 +1,21 @@
-//! How many prefetched pages may lie in memory unread: libprefetch's memory target.
+//! The limit of prefetched, unread pages in memory: libprefetch's memory target.
 //!
-//! Memory for prefetching behaves like bandwidth to TCP: what is free changes quickly, and
-//! taking too much hurts everybody. So the target starts at what is free and moves by AIMD:
-//! halved when a prefetched page is gone before its read, raised step by step while all stay. Where far too much was
-//! aimed at, what there was room for is seen in memory, and the target falls to that at once. Pages
-//! admitted before it fell tell of the old target, and are no reason to halve it again.
+//! Memory for prefetching behaves like bandwidth for TCP: free memory changes quickly, and taking too much hurts everybody. So the target
+//! starts at the free memory and moves by AIMD. It is halved when a prefetched page is evicted before its read, and raised step by step
+//! while all pages stay. If the target was much too large, the pages found in memory show how much room there was, and the target falls to
+//! that at once. Pages admitted before the fall belong to the old target, so their eviction does not halve it again.
 //!
 //! Invariant: `held` pages are those admitted and neither read nor given up.
 
 /// Least number of pages judged before the target is raised.
 const ROUND: u64 = 256;
-/// One evicted page in this many is tolerated: four in a round, which are strays.
+/// One evicted page in this many is tolerated: four in a round, which are accidental.
 const TOLERATED: u64 = 64;
-/// The additive step: this fraction of the initial target per round. It is small because several sessions that each see all
-/// memory as free step together.
+/// The additive step: this fraction of the initial target per round. It is small because several sessions may each regard all memory as
+/// free, and all raise their targets together.
 const STEPS: u64 = 128;
-/// Of the pages that were found in memory, the part to aim at when the target falls: what was read stays for a while,
-/// too. 1,500 reads of 32 KiB with 64 MiB aimed at in 16 MiB took 3.2 s by it on hdd-7200, 5.5 s halved step by step,
+/// The part of the pages found in memory that becomes the target when it falls: pages already read stay for a while, too. 1,500 reads of 32
+/// KiB with a target of 64 MiB in 16 MiB of memory took 3.2 s with this on hdd-7200, and 5.5 s with halving step by step,
 /// 2.9 s by the right target.
 const ROOM: (u64, u64) = (3, 4);
 /// Less than one page in this many of the target is little.
@@ -30,7 +29,7 @@ pub struct Budget {
     initial: u64,
     /// The most that the target rises to.
     ceiling: u64,
-    /// Whether the target is at its ceiling, filled, and all of it stayed.
+    /// True if the target is at its ceiling, filled, and no page was evicted.
     presses: bool,
     target: u64,
     held: u64,
@@ -40,7 +39,7 @@ pub struct Budget {
     older: u64,
     /// The most pages that were found in memory unread at a look since the target last fell.
     there: u64,
-    /// Whether the target moves at all.
+    /// True if the target may move.
     adapts: bool,
 }
 
@@ -70,19 +69,19 @@ impl Budget {
         }
     }
 
-    /// There is room for so many pages, and never was for more.
+    /// Sets a limit for good: there is room for `pages` and never was for more.
     pub fn limit(&mut self, pages: u64) {
         self.initial = self.initial.min(pages.max(FLOOR));
         self.ceiling = self.ceiling.min(pages.max(FLOOR));
         self.target = self.target.min(self.ceiling);
     }
 
-    /// Whether more memory would be used and kept, since it was asked last.
+    /// True if more memory would be used and kept, since the last call.
     pub fn presses(&mut self) -> bool {
         std::mem::take(&mut self.presses)
     }
 
-    /// So many pages are free now: the target may rise to them, step by step.
+    /// Notes that `pages` are free now: the target may rise to that, step by step.
     pub fn rise(&mut self, pages: u64) {
         self.ceiling = self.ceiling.max(pages);
     }
@@ -102,18 +101,18 @@ impl Budget {
         self.target.saturating_sub(self.held)
     }
 
-    /// Whether what is held is little of the target.
+    /// True if only a small part of the target is used.
     pub fn holds_little(&self) -> bool {
         self.held < self.target / LITTLE
     }
 
-    /// Whether more is held than leaves room for a pass over a device, after the target has fallen.
+    /// True if so much is held after a fall of the target that no room is left for a pass over a device.
     pub fn is_stuck(&self) -> bool {
         self.held > self.target / 4
     }
 
-    /// Whether `pages` more may be admitted, with `spare` pages of the target left free. An empty budget
-    /// admits anything, or a read larger than the target would wait for ever.
+    /// True if `pages` more may be admitted while `spare` pages of the target stay free. An empty budget admits anything: a read larger
+    /// than the target would otherwise wait for ever.
     pub fn admits(&self, pages: u64, spare: u64) -> bool {
         self.held == 0 || self.held + pages + spare <= self.target
     }
@@ -138,14 +137,14 @@ impl Budget {
         self.count(pages, pages);
     }
 
-    /// Of the prefetched pages that are still to be read, so many were found in memory at a look, and so many were gone.
+    /// A check of unread prefetched pages found `there` of them in memory and `gone` of them evicted.
     pub fn looked(&mut self, there: u64, gone: u64) {
         self.there = self.there.max(there);
         if gone == 0 {
             return;
         }
         let before = self.target;
-        // Where little of it is held, pages went for another reason than want of memory.
+        // If only a small part is held, the pages were evicted for another reason than a lack of memory.
         let filled = !self.holds_little();
         self.count(gone, gone);
         if self.target < before && filled {
@@ -157,8 +156,8 @@ impl Budget {
         }
     }
 
-    /// The target has fallen, when `fetched` pages were fetched or on their way: those that are not held any more, or
-    /// beyond the target, tell of the old one.
+    /// The target has fallen while `fetched` pages were in memory or on their way. Pages that are no longer held, or beyond the target,
+    /// belong to the old target.
     pub fn fell(&mut self, fetched: u64) {
         self.older = fetched.saturating_sub(self.held.min(self.target));
     }
@@ -170,7 +169,7 @@ impl Budget {
         }
         self.seen += seen;
         self.evicted += evicted;
-        // What is admitted now is judged when all that is held has been read.
+        // Pages admitted now are judged when everything held has been read.
         let round = self.held.max(ROUND);
         if self.evicted > round / TOLERATED {
             self.target = (self.target / 2).max(FLOOR);
@@ -290,7 +289,7 @@ mod tests {
         let mut budget = Budget::new(16_384);
         budget.hold(12_000);
         budget.looked(2800, 200);
-        // Taken back before they were asked for, and let go.
+        // Withdrawn before they were requested, and released.
         budget.release(9000);
         budget.release(2475);
         budget.fell(3000);

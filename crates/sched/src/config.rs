@@ -1,4 +1,4 @@
-//! What a session is given to work with.
+//! Configuration of a session.
 
 /// Sizes of one session.
 #[derive(Clone, Copy, Debug)]
@@ -7,20 +7,20 @@ pub struct Config {
     pub queue_entries: usize,
     /// The budget to start from, in pages.
     pub budget_pages: u64,
-    /// How many pages the budget may have now: asked when it is as large as it may be, filled, and everything stays
-    /// in memory. Without, it rises to its start at most.
+    /// Measures the pages that the budget may have. It is called when the budget is at its ceiling, filled, and no page was evicted.
+    /// Without it the budget never exceeds its initial value.
     pub free_pages: Option<fn() -> u64>,
     /// Give pages back that the session brought in and the program is past, once they and the unread
     /// ones exceed the budget: right where nobody else reads them.
     pub evict_behind: bool,
-    /// Ask devices by position for what is read first in a first short pass, and in longer ones after it, until the
-    /// program turns out to mostly wait: right where it computes between its reads. Without, all that there is
-    /// room for is one pass, which takes the device least time.
+    /// Serve devices that are read by position in passes: a short one with the program's first reads, then longer ones, until the program
+    /// proves I/O-bound. Passes suit a program that computes between its reads. Without them everything that fits in memory is one pass,
+    /// which takes the device the least time.
     pub passes: bool,
     /// Adapt the budget by AIMD; without, it stays where it starts.
     pub adapt: bool,
-    /// How many times longer the engine's timers are, and the times between two looks at what was fetched: 1 for one program that
-    /// is kept ahead of. A session that lasts all day beside everybody's programs pays for each time that it wakes.
+    /// Factor of the engine's timers and of the time between two checks of fetched pages: 1 for a session that follows one program. A
+    /// session that lasts all day beside other programs pays for each wake-up.
     pub calm: u32,
 }
 

@@ -17,10 +17,10 @@ pub trait Devices {
     fn kin(&mut self, _file: FileId) -> Option<Kin> {
         None
     }
-    /// Where a file lies; `None` while that is still being found out (asking starts it).
+    /// The layout of a file; `None` until it is known. The call starts finding it out.
     fn layout(&mut self, file: FileId) -> Option<Arc<Layout>>;
     /// The file will soon be opened: have its metadata in memory.
     fn announce(&mut self, file: FileId);
-    /// What the program has computed so far, in ns of processor time; `None` where that is not known.
+    /// Computing of the program so far, in ns of processor time; `None` if unknown.
     fn computed(&mut self) -> Option<u64>;
 }

@@ -1,9 +1,8 @@
-//! What was measured: C, the program's compute time between accesses, and T, a device's
-//! service time (AASFP §5.2). K is counted by the scheduler itself.
+//! Measurements: C, the program's computing time between accesses, and T, a device's service time (AASFP §5.2). The scheduler counts K
+//! itself.
 //!
-//! Both are exponentially weighted means. T is taken from the spacing of completions
-//! while the device is busy, so at depth it is the time a request *adds*, which is what
-//! `(K+1)·T` in the pacing rule needs.
+//! Both are exponentially weighted means. T is taken from the intervals between completions while the device is busy. At depth it is
+//! therefore the time that a request *adds*, which `(K+1)·T` in the pacing rule requires.
 
 use std::collections::VecDeque;
 
@@ -18,7 +17,7 @@ const WEIGHT: u32 = 4;
 /// A sample counts as at most this many times the mean. A completion seen late because a processor was busy does not make a
 /// device slow. Without this bound a first sample of milliseconds dropped the whole first window, and a sixth of the gain.
 const OUTLIER: u64 = 8;
-/// Threads whose last call is remembered, a bound on memory; beyond it the table starts afresh.
+/// Threads whose last call is remembered, a bound on memory; beyond it the table is emptied.
 const THREADS: usize = 4096;
 
 /// An exponentially weighted mean of ns values.
@@ -86,7 +85,7 @@ impl Feedback {
         *last = now;
     }
 
-    /// C: mean compute time between a thread's accesses, in ns, once it is measured.
+    /// C: mean computing time between a thread's accesses, in ns, once it is measured.
     pub fn compute_ns(&self) -> Option<u64> {
         self.compute.0
     }
@@ -96,7 +95,7 @@ impl Feedback {
 /// because the reads of one row differ.
 const WAITS: usize = 16;
 
-/// How long the program waits for a read of one device.
+/// Waiting of the program's reads of one device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     latest: VecDeque<u64>,
@@ -104,7 +103,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// A read waited so many ns.
+    /// Adds a read that waited this many ns.
     pub(crate) fn add(&mut self, ns: u64) {
         self.latest.truncate(WAITS - 1);
         self.latest.push_front(ns);
@@ -135,7 +134,7 @@ const SEVERAL: usize = 3;
 /// A request of at most this many pages, on average, is small: its operation costs more than its transfer. On a network
 /// volume an operation costs as much as 8 pages.
 const SMALL_PAGES: u64 = 4;
-/// One device's side: T, and what an operation costs.
+/// Measurements of one device: T, and the cost of an operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     mean: Mean,
@@ -204,8 +203,8 @@ impl Service {
         }
     }
 
-    /// Whether requests with gaps in them take longer than small ones did: if not, operations are all that is waited
-    /// for, and twice the gap is tried; if so, never again.
+    /// Compares requests with gaps to small ones. If they do not take longer, only operations cost time, and gaps twice as large are tried;
+    /// if they do, never again.
     fn weigh_gaps(&mut self, each_ns: u64) {
         let Some(small) = self.operation_ns().filter(|&ns| worth(Some(ns)) > 0) else {
             return;
@@ -218,15 +217,15 @@ impl Service {
         }
     }
 
-    /// What an operation costs, in ns, once that can be told. Of the last windows it is nearly the least: what a busy
-    /// machine adds to some is no cost of an operation, and one may be of what had come before and was seen late.
+    /// Cost of an operation in ns, once it is known: nearly the least value of the last windows. A busy machine adds time to some windows,
+    /// which is no cost of an operation. A single window may be too short, because completions from before it were seen late.
     pub(crate) fn operation_ns(&self) -> Option<u64> {
         let mut sorted: SmallVec<[u64; WINDOWS]> = self.small.iter().copied().collect();
         sorted.sort_unstable();
         sorted.get(usize::from(sorted.len() >= SEVERAL)).copied()
     }
 
-    /// Whether gaps twice as large as an operation is worth were measured to cost nothing either.
+    /// True if gaps twice as large as an operation's worth were measured to cost nothing.
     pub(crate) fn is_wide(&self) -> bool {
         self.wide == Some(true)
     }
@@ -242,7 +241,7 @@ mod tests {
     use super::*;
     use foreread_plan::{Extent, FileId};
 
-    /// The largest gap that is read along by what was measured.
+    /// The largest gap worth reading, by the measurements.
     fn gap_pages(service: &Service, plentiful: bool) -> u64 {
         let measured = worth(service.operation_ns());
         if plentiful && service.is_wide() {
@@ -373,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_a_busy_machine_adds_is_no_cost_of_an_operation() {
-        // A local disk, looked at late: once while it had all of a window ready, once in the middle of one.
+        // A local disk whose completions are seen late: once when a whole window is complete, once in the middle of one.
         for late in [1, WINDOW / 2, WINDOW, WINDOW + 1, 3 * WINDOW] {
             let mut service = Service::new(80_000);
             service.started(0);

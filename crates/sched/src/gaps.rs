@@ -1,24 +1,24 @@
-//! Whether the gap between two wanted pages is read along: the one rule, by price.
+//! The one rule for gaps: whether the gap between two wanted pages is read, by price.
 //!
-//! To read a gap along costs the transfer of its pages, and memory. To leave the gap out costs one more operation: of the
-//! device, and of the processor, which gives one more hint. So a gap is read along up to as many pages as are transferred in
-//! the time of an operation. Where most of a file is wanted, every gap is that short, and the rule ends at the whole file.
+//! Reading a gap costs the transfer of its pages, and memory. Skipping it costs one more operation of the device, and processor time for
+//! one more hint. So a gap is read if it has at most as many pages as are transferred in the time of an operation. If most of a file is
+//! wanted, every gap is that short, and the whole file is read.
 //!
-//! All that has to do with gaps asks here: the sweep, which forms requests ([`Terms::largest`]); the passes over a disk
-//! ([`is_on_the_way`]); the admission of entries, which leaves room for the gaps between them ([`Terms::spare`]). Whether the kernel's own read-ahead goes on
-//! over a gap is another question, which decides nothing here: what leaves pages out is fetched page by page or with its
-//! gaps, by their price, whatever the device.
+//! All decisions about gaps are made here: for the sweep, which forms requests ([`Terms::largest`]); for passes over a disk
+//! ([`is_on_the_way`]); for the admission of entries, which leaves room for the gaps between them ([`Terms::spare`]). Whether the kernel's
+//! own read-ahead continues over a gap does not matter here: a pattern with gaps is fetched page by page or with its gaps, by their price,
+//! on any device.
 //!
-//! Data flow: the device's profile, what was measured of operations, and the state of memory → [`Terms`] → the largest gap
-//! → the sweep, which forms requests.
+//! Data flow: the device's profile, the measured cost of operations, and the state of memory → [`Terms`] → the largest gap → the sweep,
+//! which forms requests.
 
 use crate::Order;
 
 /// The transfer time of a page where none was measured, in ns: 100 MB/s, the bandwidth of a rotating disk and of the usual
 /// network volume.
 pub(crate) const PAGE_NS: u64 = 41_000;
-/// The shortest gap, in pages, that a measured operation may be worth. On busy processors, completions of a local disk (80
-/// µs each) were seen as late as those of a device whose operations take 2 to 3 pages.
+/// The least worth of a measured operation, in pages, that counts. On busy processors, completions of a local disk (80 µs each) were seen
+/// as late as those of a device whose operations are worth 2 to 3 pages.
 const LEAST: u64 = 4;
 /// The gap, in pages, that is always read along while memory is plentiful: transferring it costs no more than the processor
 /// time of one more hint. A hint took 12 to 20 µs from the scheduler to the answer, a page of a slow local disk 8 µs, of
@@ -28,27 +28,27 @@ const BRIDGED: u64 = 2;
 /// bandwidth, and the measurement may be of a busy machine. Without this bound one run in eleven at a load of 10 fetched
 /// 200 MiB for 12 MB of reads.
 const ALONG: u64 = 4;
-/// A pass over a rotating disk goes on to entries that only later passes need if they are at most this many largest gaps
-/// away. Leaving out a gap costs half a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32. Half of a
-/// file of 32 MiB took 0.37 s with this, and 0.47 s without.
+/// A pass over a rotating disk includes entries of later passes if they are at most this many largest gaps away. Skipping a gap costs half
+/// a turn, 4 ms, in which the disk reads 100 pages; the largest gap is 32. Half of a file of 32 MiB took 0.37 s with this, and 0.47 s
+/// without.
 const ON_THE_WAY: u64 = 3;
 
-/// What the price of a gap depends on.
+/// The facts that determine the price of a gap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) order: Order,
     /// The gap that costs as much as an operation, in pages, by the device's profile.
     pub(crate) known_pages: u64,
-    /// What an operation was measured to cost, in ns; `None` if nothing was.
+    /// Measured cost of an operation, in ns; `None` if unknown.
     pub(crate) operation_ns: Option<u64>,
-    /// Whether gaps twice as large were measured to cost nothing either.
+    /// True if gaps twice as large were measured to cost nothing.
     pub(crate) wide: bool,
     /// Pages asked for so far, and pages read along.
     pub(crate) asked: u64,
     pub(crate) along: u64,
-    /// Whether memory is plentiful.
+    /// True if memory is plentiful.
     pub(crate) plentiful: bool,
-    /// Pages that there is room for.
+    /// Pages for which there is room.
     pub(crate) room: u64,
 }
 
@@ -58,8 +58,8 @@ impl Terms {
         self.worth().min(self.room)
     }
 
-    /// The pages of a memory target to be left free for gaps, where those are read along even if memory is not plentiful:
-    /// as much as for what is wanted, or half of that where they make room for the rest once they are there.
+    /// Pages of a memory target to be left free for gaps, if gaps are read even when memory is not plentiful: as many as for wanted pages,
+    /// or half of that if gaps are evicted soon after their arrival.
     pub(crate) fn spare(self, target: u64, are_given_back: bool) -> u64 {
         let scarce = Self {
             plentiful: false,
@@ -74,7 +74,7 @@ impl Terms {
 
     /// The largest gap that costs less than an operation.
     fn worth(self) -> u64 {
-        // By position, what an operation costs depends on the distance, and completions do not tell it.
+        // In order of position the cost of an operation depends on the distance, so completions do not show it.
         if self.order == Order::Position {
             return self.known_pages;
         }
@@ -95,15 +95,14 @@ impl Terms {
     }
 }
 
-/// How many pages are transferred in the time of an operation; 0 where that is too few to tell it from a busy machine.
+/// Number of pages transferred in the time of an operation; 0 if it is too small to be distinguished from the delays of a busy machine.
 pub(crate) fn worth(operation_ns: Option<u64>) -> u64 {
     let pages = operation_ns.unwrap_or(0) / PAGE_NS;
     if pages < LEAST { 0 } else { pages }
 }
 
-/// Whether a pass over a device reads a gap of so many pages along, `wanted` of which later passes want: these are
-/// transferred once in any case, so that only the others have to be worth an operation. The gap as a whole must not hold up the
-/// pass for longer than leaving it out would.
+/// True if a pass over a device reads a gap of `gap` pages, `wanted` of which later passes want. Those are transferred once in any case, so
+/// only the others must be worth an operation. The whole gap must not delay the pass longer than skipping it would.
 pub(crate) fn is_on_the_way(gap: u64, wanted: u64, largest: u64) -> bool {
     wanted > 0 && gap <= ON_THE_WAY * largest && gap.saturating_sub(wanted) <= largest
 }
@@ -170,7 +169,7 @@ mod tests {
         let full = Terms { room: 0, ..disk };
         assert_eq!((full.largest(), full.spare(1024, false)), (0, 512));
         assert_eq!(full.spare(1024, true), 256, "they are given back");
-        // What is read along only while memory is plentiful needs no room.
+        // Gaps that are read only while memory is plentiful need no reserved room.
         let local = Terms {
             plentiful: true,
             ..TERMS

@@ -9,19 +9,19 @@
 //! j − i ≤ queue_threshold                 (2)  it is not too far ahead
 //! ```
 //!
-//! The sign is that of the prose. One print of equation 1 has `≤`, the other lost the sign; both say that it "ensures that the disk
-//! block is prefetched before it is needed", and the left side is the time that is left when the block arrives. It must
-//! not be less than the threshold.
+//! The sign is that of the paper's prose. One print of equation 1 has `≤`, the other lost the sign; both say that it "ensures that the disk
+//! block is prefetched before it is needed". The left side is the time left when the block arrives, so it must not be less than the
+//! threshold.
 //!
 //! The paper found both thresholds by experiment, once per machine. Here they belong to the
 //! device's [`crate::Profile`], and `foreread calibrate` measures them. A calibrated time threshold is negative as a rule: a read that
 //! arrives a little late still waits less than one not asked for at all, because the device serves many requests
 //! side by side while the program alone asks for one at a time.
 //!
-//! Of a device that was not calibrated, depth and budget decide how much is asked for, and equation 1 next to nothing: on a disk
-//! with a moving head both are off, because the order is the head's and not the program's (bench/README.md has what they would
-//! come to); on a solid-state disk at its depth of
-//! 128, or 64 where requests take long, it drops entries from a service time of 15 ms on, a hundred times what such disks take.
+//! On a device that was not calibrated, depth and budget decide the number of requests, and equation 1 hardly matters. On a disk with a
+//! moving head both equations are off, because the order is the head's and not the program's (bench/README.md has their effect). On a
+//! solid-state disk at its depth of 128, or 64 if requests take long, equation 1 drops entries from a service time of 15 ms on, a hundred
+//! times that of such disks.
 
 /// The two thresholds of the pacing rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct Horizon {
     pub queue_threshold: u64,
 }
 
-/// What the rule says about one entry.
+/// The rule's decision about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Fetch it now.
     Fetch,
     /// Too far ahead as yet: ask again when the program has moved on.
     Wait,
-    /// It cannot arrive in time, and never will: leave it to the program.
+    /// It can no longer arrive in time: leave it to the program.
     TooLate,
 }
 

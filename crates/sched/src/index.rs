@@ -1,10 +1,9 @@
-//! Where in the queue an entry is found: a hash table of nothing but ordinals.
+//! Finds entries in the queue: a hash table of ordinals only.
 //!
-//! The keys are in the queue's entries, so the table keeps only the low bits of an ordinal, which tell
-//! it from any other in the queue at one time, and fills the rest of 32 bits with bits of the
-//! hash, so that nearly every probe is decided without a look at an entry. Linear probing, and deletion
-//! by shifting back: no tombstones, so its size is a promise (6 bytes an entry at most). It starts small, because
-//! a table is touched all over by however few entries, and the memory may be the program's own.
+//! The keys are in the queue's entries. The table keeps only the low bits of an ordinal, which distinguish the entries present at one time,
+//! and fills the rest of 32 bits with bits of the hash, so nearly every probe is decided without reading an entry. Probing is linear, and
+//! deletion shifts entries back: there are no tombstones, so its size is bounded (6 bytes per entry at most). It starts small, because even
+//! few entries touch all of a table, and the memory may be the program's own.
 //!
 //! Invariant: no slot between an ordinal's home and its slot is empty.
 
@@ -37,7 +36,7 @@ impl Index {
         }
     }
 
-    /// The whole ordinal from its low bits, given that it is not below `base`.
+    /// The whole ordinal from its low bits; it must be at least `base`.
     fn whole(&self, slot: u32, base: u64) -> u64 {
         base + u64::from(slot.wrapping_sub(base as u32) & self.ordinal)
     }
@@ -54,7 +53,7 @@ impl Index {
         }
     }
 
-    /// The slot and the ordinal of this hash for which `is` holds; `base` is the lowest ordinal there is.
+    /// The slot and the ordinal with this hash for which `is` returns true; `base` is the lowest ordinal in use.
     pub(crate) fn find(
         &self,
         hash: u64,
@@ -83,8 +82,8 @@ impl Index {
         self.slots[at] = self.slots[at] & !self.ordinal | ordinal as u32 & self.ordinal;
     }
 
-    /// Enter an ordinal. There must be room. `base` is the lowest ordinal there is, and `of` tells the hash of
-    /// any other ordinal entered.
+    /// Inserts an ordinal. There must be room. `base` is the lowest ordinal in use, and `of` returns the hash of any other ordinal in the
+    /// table.
     pub(crate) fn insert(&mut self, hash: u64, ordinal: u64, base: u64, of: impl Fn(u64) -> u64) {
         self.used += 1;
         if self.used + self.used / 2 + 1 > self.slots.len() && self.slots.len() < self.most {
@@ -107,7 +106,7 @@ impl Index {
         self.slots[at] = USED | hash as u32 & !self.ordinal | ordinal as u32 & self.ordinal;
     }
 
-    /// Empty a slot; `hash` tells the hash of any other ordinal entered.
+    /// Empties a slot; `hash` returns the hash of any other ordinal in the table.
     pub(crate) fn remove(&mut self, mut at: usize, base: u64, hash: impl Fn(u64) -> u64) {
         self.used -= 1;
         let slots = self.slots.len();
@@ -118,7 +117,7 @@ impl Index {
                 break;
             }
             let home = self.home(hash(self.whole(slot, base)));
-            // It may move as far back as its home.
+            // It may move back no further than its home slot.
             if way(home, next, slots) >= way(at, next, slots) {
                 self.slots[at] = slot;
                 at = next;
@@ -149,7 +148,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list: what was entered and not removed is found, and nothing else.
+        /// Compared with a plain list: inserted and not removed ordinals are found, and no others.
         #[test]
         fn the_table_agrees_with_a_list(
             base in 0u64..u64::from(u32::MAX) * 2,

@@ -1,4 +1,4 @@
-//! One device of a session: what is pending for it, what is under way on it, what was measured of it.
+//! A device of a session: its pending entries, its requests in flight, and its measurements.
 //!
 //! Invariant: no more requests than the profile's depth are in flight, those of small files that are kin counted as one.
 
@@ -19,13 +19,12 @@ const FULL_PAGES: u64 = 1024;
 /// From this many requests in flight on, the device sets the pace and not the program.
 const BUSY: usize = 16;
 
-/// Pages of the first pass over a device that is read by position (2 MiB), while it is not known whether the program waits
-/// or computes. The program stands still until the last page of its first pass has come. Measured on the paper's ray
-/// caster: bench/README.md, Vol Vis.
+/// Pages of the first pass over a device that is read by position (2 MiB), while it is unknown whether the program is I/O-bound. The
+/// program stands still until the last page of its first pass has arrived. Measured with the paper's ray caster: bench/README.md, Vol Vis.
 const FIRST_PASS: u64 = 512;
 
-/// How far ahead of the program neighbours are looked for, in entries (9 MiB of them). For a file that is read whole in a
-/// random order each request then serves many entries: 7,500 to 10,000 requests in place of 92,500.
+/// Entries ahead of the program among which neighbours are searched (9 MiB of them). If a whole file is read in random order, each request
+/// then serves many entries: 7,500 to 10,000 requests in place of 92,500.
 const NEIGHBOURHOOD: u64 = 1 << 17;
 
 /// The search for neighbours grows by this many entries for each request that the device served. The search is work for
@@ -35,15 +34,15 @@ const EARNED: u64 = 32;
 /// The passes over a device that is asked in passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passes {
-    /// How many were begun.
+    /// Number of passes begun.
     begun: u32,
     /// From when on the program is judged, where that can be.
     since: Option<Moment>,
-    /// It mostly waits: the pass is over all there is.
+    /// The program is I/O-bound: the pass has all entries.
     whole: bool,
 }
 
-/// What one strand wants of a device.
+/// Pending entries of one strand.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) sweep: Sweep,
@@ -65,16 +64,16 @@ impl Default for Pending {
     }
 }
 
-/// What is known of a guess.
+/// The estimate of a guess.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance {
-    /// How likely it is right.
+    /// Probability that it is right.
     pub(crate) odds: Odds,
-    /// How likely it is the first of several that are wrong.
+    /// Probability that it is the first of several wrong ones.
     pub(crate) breaks: Odds,
 }
 
-/// One device's pending entries and measurements.
+/// Pending entries and measurements of one device.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) profile: Profile,
@@ -82,7 +81,7 @@ pub(crate) struct Lane {
     pending: Vec<Pending>,
     pub(crate) service: Service,
     waits: Waits,
-    /// Whether anything was asked of it since the program last missed a read.
+    /// True if any request was made since the program last missed a read.
     is_disturbed: bool,
     pub(crate) in_flight: usize,
     /// Requests for which the device was used.
@@ -92,7 +91,7 @@ pub(crate) struct Lane {
     /// Pages of all requests: those some entry asked for, and those read along.
     pub(crate) asked: u64,
     pub(crate) along: u64,
-    /// Whether some file's layout has come, and with it what kind of device this is.
+    /// True if some file's layout has arrived, and with it the kind of the device.
     pub(crate) settled: bool,
 }
 
@@ -123,7 +122,7 @@ impl Lane {
         }
     }
 
-    /// What a strand wants of it.
+    /// A strand's pending entries.
     pub(crate) fn of(&mut self, strand: StrandId) -> &mut Pending {
         if self.pending.len() <= strand.0 {
             self.pending.resize_with(strand.0 + 1, Pending::default);
@@ -136,15 +135,15 @@ impl Lane {
         self.pending.get(strand.0)
     }
 
-    /// Whether nothing is pending for any strand.
+    /// True if no strand has pending entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.iter().all(|pending| pending.sweep.is_empty())
     }
 
-    /// Whether to fetch so many pages for a guess gains more than it costs. If they are needed, the program does not wait for
-    /// them: as long as its reads of this device waited that nobody had fetched, and before one did, for an operation and the
-    /// transfer. If not, the transfer was for nothing, and so was the memory, which is dearer the less of it is left. And
-    /// where distance costs time, each time that a guess turns out wrong the head has to come back from where it was sent.
+    /// True if fetching this many pages for a guess gains more than it costs. If the pages are needed, the program is spared a wait: as
+    /// long as its unfetched reads of this device waited, or before any such read, the time of an operation and the transfer. If not, the
+    /// transfer and the memory are wasted; memory is dearer the less of it is left. If distance costs time, each wrong guess also costs the
+    /// head's way back.
     pub(crate) fn pays(&self, chance: Chance, pages: u64, budget: &Budget) -> bool {
         let transfer = u128::from(pages) * u128::from(PAGE_NS);
         let operation = u128::from(self.profile.service_ns.max(self.service.service_ns()));
@@ -161,8 +160,7 @@ impl Lane {
         right * wait >= (all - right) * (transfer + memory) + breaks * way
     }
 
-    /// Requests to keep in flight: the profile's depth, or half of it where that many keep a read of
-    /// the program's own waiting for long.
+    /// Requests to keep in flight: the profile's depth, or half of it if that many delay the program's own reads much.
     fn depth(&self) -> usize {
         let depth = self.profile.depth;
         let drained_in = self.service.service_ns().saturating_mul(depth as u64);
@@ -178,8 +176,8 @@ impl Lane {
         position.saturating_add(self.profile.horizon.queue_threshold)
     }
 
-    /// How far ahead of the program entries are pending: in its order, those beyond the queue threshold to be taken
-    /// along.
+    /// Entries ahead of the program that are pending: in the program's order, those beyond the queue threshold are there to join earlier
+    /// requests.
     pub(crate) fn neighbourhood(&self) -> u64 {
         let threshold = self.profile.horizon.queue_threshold;
         match self.profile.order {
@@ -189,14 +187,13 @@ impl Lane {
         }
     }
 
-    /// Whether one more request may be made. A device that orders what it is asked does so by what is nearest,
-    /// and leaves the far ones lying: large requests gain nothing by that and only come in another order
-    /// than they are needed.
+    /// True if one more request may be made. A device that orders its requests serves the nearest first and neglects the others. Large
+    /// requests gain nothing by that, and only arrive in another order than they are needed.
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight < self.depth() && self.pages_in_flight < FULL_PAGES
     }
 
-    /// A request of a strand's is made of so many pages, `along` of which lie in gaps.
+    /// A request of a strand was made, with this many pages, `along` of them in gaps.
     pub(crate) fn started(&mut self, strand: StrandId, pages: u64, along: u64, now: u64) {
         self.of(strand).pages_in_flight += pages;
         self.is_disturbed = true;
@@ -209,8 +206,8 @@ impl Lane {
         self.along += along;
     }
 
-    /// The program waited so many ns for a read that nobody had fetched. What the session asks of the device makes such reads wait
-    /// longer, and is no part of what is gained by fetching them.
+    /// The program waited this many ns for an unfetched read. The session's own requests lengthen such waits, and that part is no gain of
+    /// fetching.
     pub(crate) fn missed(&mut self, ns: u64) {
         let was_alone = !self.is_disturbed && self.in_flight == 0;
         self.is_disturbed = self.in_flight > 0;
@@ -227,18 +224,17 @@ impl Lane {
         self.pages_in_flight = self.pages_in_flight.saturating_sub(pages);
     }
 
-    /// A request of `pages` for which the device was used is complete. It sets the pace, and not the program, with
-    /// many requests in flight or with many pages in fewer.
+    /// A request of `pages` that used the device is complete. With many requests in flight, or many pages in fewer, the device sets the
+    /// pace and not the program.
     pub(crate) fn completed(&mut self, pages: u64, now: u64) {
         self.fetched += 1;
         let is_busy = self.in_flight >= BUSY || self.pages_in_flight >= FULL_PAGES / 2;
         self.service.completed(now, pages, is_busy);
     }
 
-    /// Start the next pass once this one is over, including its last request: a disk serves nearer requests before an old
-    /// one. The next pass is half as large again, because the program has that much more to compute on by then. An I/O-bound
-    /// program gets everything in one pass, which takes the least time, until it computes again. `moment` is the present, if
-    /// it is known.
+    /// Starts the next pass when this one is over, including its last request: a disk serves nearer requests before an old one. The next
+    /// pass is half as large again, because the program has more to compute on by then. An I/O-bound program gets everything in one pass,
+    /// which takes the least time, until it computes again. `moment` is the present, if it is known.
     pub(crate) fn turn(&mut self, strand: StrandId, mut moment: impl FnMut() -> Option<Moment>) {
         let (in_flight, gap) = (self.in_flight, self.profile.infill_pages);
         let Pending {
@@ -256,7 +252,7 @@ impl Lane {
             && let Some(waits) = now.mostly_waited_since(since, is_over && passes.begun > 1)
         {
             if passes.whole && !waits {
-                // What is listed from now on waits for the next.
+                // Entries listed from now on wait for the next pass.
                 sweep.begin_pass(0, 0);
             }
             passes.whole = waits;
@@ -284,7 +280,7 @@ impl Lane {
         self.terms(budget).spare(budget.target(), are_given_back)
     }
 
-    /// What the price of a gap depends on here.
+    /// The facts that determine the price of a gap here.
     fn terms(&self, budget: &Budget) -> Terms {
         Terms {
             order: self.profile.order,
@@ -303,7 +299,7 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// Whether a page is asked for that is right with these odds, where reads wait so long.
+    /// True if a page with these odds is requested when reads wait this long.
     fn pays(profile: Profile, wait: u64, odds: Odds, breaks: Odds) -> bool {
         let mut lane = Lane::new(profile);
         for _ in 0..10 {
@@ -319,7 +315,7 @@ mod tests {
         assert!(pays(disk(), 8_000_000, half, often), "each read is a seek");
         assert!(!pays(disk(), 700_000, half, often), "the head comes by");
         assert!(pays(disk(), 700_000, Odds::of(9, 10), seldom));
-        // Where distance costs nothing, a wrong guess costs its transfer.
+        // If distance costs nothing, a wrong guess costs only its transfer.
         let volume = Profile::solid_state;
         assert!(pays(volume(), 700_000, half, often));
         assert!(!pays(volume(), 700_000, Odds::of(1, 40), often));

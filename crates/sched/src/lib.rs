@@ -1,17 +1,16 @@
 //! Pure policy: when to prefetch, in what order, and how much.
 //!
-//! Nothing here makes a system call or reads a clock: time comes in as ns since the
-//! session began, decisions go out as [`foreread_plan::Request`]s. So every policy
-//! runs deterministically against a reference and on the sim backend.
+//! Nothing here makes a system call or reads a clock. Times come in as ns since the start of the session, decisions go out as
+//! [`foreread_plan::Request`]s. So every policy runs deterministically against a reference and on the sim backend.
 //!
 //! - [`Queue`]: the plan queue, and where in it the program is (AASFP §5.1).
 //! - [`Horizon`]: how far ahead to fetch (AASFP §5.2, equations 1 and 2).
 //! - [`Sweep`]: which pending entry comes next, by position or in program order (libprefetch).
 //! - [`Budget`]: how many pages may lie in memory unread, by AIMD (libprefetch).
-//! - Evict behind: giving back what the program is past (libprefetch's implementation sketch).
+//! - Evict behind: evicts pages that the program has passed (libprefetch's implementation sketch).
 //! - [`Feedback`]: the measured T, C and K the others decide from.
 //! - Stall: whether the program mostly waits or computes, and so whether devices by position are asked in passes.
-//! - [`Scheduler`]: all of it together.
+//! - [`Scheduler`]: all of these together.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What is known of a device, and where on it a file lies.
+//! Properties of a device, and the places of files on it.
 
 use foreread_plan::PAGE;
 
@@ -35,9 +35,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// A disk with a moving head. With one request at a time a skipped gap would cost half a turn,
-    /// in which 105 MB/s read 400 KiB; with 32 in the drive's own queue it picks them up as they come
-    /// by, and only small gaps are better read (`calibrate` finds 16 to 32 pages on such a disk).
+    /// A disk with a moving head. With one request at a time, skipping a gap would cost half a turn, in which 105 MB/s read 400 KiB. With
+    /// 32 requests in the drive's own queue it reads wanted pages as they pass, and only small gaps are better read (`calibrate` finds 16
+    /// to 32 pages on such a disk).
     pub fn rotational() -> Self {
         Self {
             order: Order::Position,
@@ -58,8 +58,7 @@ impl Profile {
             order: Order::Program,
             depth: 128,
             horizon: Horizon {
-                // One second late: the device overlaps what the program would not, and only one
-                // that is swamped is better left alone.
+                // One second late: the device works in parallel where the program would not, so only a swamped device is better left alone.
                 time_threshold: -1_000_000_000,
                 queue_threshold: 4096,
             },
@@ -81,7 +80,7 @@ pub struct Run {
     pub len: u64,
 }
 
-/// Where a file lies on its device.
+/// The place of a file on its device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     runs: Vec<Run>,

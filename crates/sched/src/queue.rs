@@ -1,8 +1,7 @@
-//! The plan queue: what will be read, and where in it the program is.
+//! The plan queue: the expected accesses, and the program's position among them.
 //!
-//! A source pushes entries in the order it expects them; each gets the next *ordinal*, AASFP's
-//! call ID (long paper, §5.1). What the program really reads is matched against the entries
-//! by file and page, earliest entry first. Matching tolerates what real programs do:
+//! A source pushes entries in the order it expects them; each gets the next *ordinal*, AASFP's call ID (long paper, §5.1). The program's
+//! reads are matched with the entries by file and page, earliest entry first. Matching tolerates the habits of real programs:
 //!
 //! - threads and processes interleave differently, and samples have no order: an entry up to [`REORDER`] behind the
 //!   position still matches, and only then expires;
@@ -17,8 +16,8 @@
 //! Lists are long, so entries are small: 16 bytes, and 6 more in the index. Accesses larger than
 //! [`ENTRY_PAGES`] become several entries.
 //!
-//! Invariant: `entries[n]` has the ordinal `base + n`; entries of the same file and first page that are
-//! not consumed form a ring in their order, and `index` holds the last of each ring, whose next is the first.
+//! Invariant: `entries[n]` has the ordinal `base + n`. Unconsumed entries with the same file and first page form a ring in their order, and
+//! `index` holds the last of each ring, whose successor is the first.
 
 mod given_up;
 mod unaided;
@@ -32,32 +31,32 @@ use smallvec::SmallVec;
 
 use crate::index::Index;
 
-/// How far behind the position an entry may still be read, in entries. Samples of mapped pages have no inner order, and
-/// hold thousands of pages.
+/// Distance behind the position at which an entry may still be read, in entries. Samples of mapped pages have no inner order, and hold
+/// thousands of pages.
 pub(crate) const REORDER: u64 = 4096;
 /// Pages of the largest entry (1 MiB, as the largest request).
 pub(crate) const ENTRY_PAGES: u64 = 256;
 /// The largest page number of a file: its offset in bytes is a signed 64-bit number.
 const LAST_PAGE: u64 = (1 << 51) - 1;
-/// Entries the queue can tell apart.
+/// Limit of entries that the queue can distinguish.
 const MOST: usize = 1 << 30;
-/// Recent matches the position is taken from: the second lowest of them, so that one thread, or a page read again and
+/// Number of recent matches that determine the position: it is the second lowest of them, so that one thread, or a page read again and
 /// again, does not push it ahead.
 const MATCHES: usize = 7;
 /// After this many observations in a row that matched loose entries only, strict entries no longer hold the position back:
 /// the program may have left them out. A sample is hundreds of observations. Without this bound netcdf, link and lmdb
 /// gained nothing in one run of three.
 const LOOSE_ONLY: u32 = 1024;
-/// A second read of the same page may match an entry at most this far ahead, in entries. A plan names a page once, however
-/// many small reads of it follow each other, and the position lags by seven. Without this bound samtools was lost after a
-/// fifth of its reads, and 13 of 23 MiB were wasted.
+/// A repeated read of a page may match an entry at most this far ahead, in entries. A plan names a page once, however many small reads of
+/// it follow each other, and the position lags by seven. Without this bound the position in samtools was lost after a fifth of its reads,
+/// and 13 of 23 MiB were wasted.
 const AGAIN: u64 = 16;
 /// A plan counts as concurrent if its last pushes, this many, came from more than one thread or contained a sample.
 const CONCURRENCY_WINDOW: u64 = 64;
-/// Files whose last matched range is remembered, a bound on memory.
+/// Number of files whose last matched range is remembered, a bound on memory.
 const RECENT_FILES: usize = 1 << 16;
 
-/// Where an entry is in its life.
+/// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Disclosed; nothing was done for it yet.
@@ -79,9 +78,9 @@ pub struct Entry {
     pub first: u64,
     /// Pages; 0 announces that the file will be opened.
     pub pages: u32,
-    /// How it goes with its neighbours.
+    /// Its relation to its neighbours.
     pub pattern: Pattern,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
 }
 
@@ -92,7 +91,7 @@ impl Entry {
     }
 }
 
-/// An entry as it is kept.
+/// An entry as it is stored.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     /// From the lowest bit: the state (2 bits), the pattern (2), pages (9), first page (51).
@@ -108,7 +107,7 @@ const PAGES: u32 = 4;
 const FIRST: u32 = 13;
 
 impl Packed {
-    /// An entry for `pages`, a part of what is expected.
+    /// An entry for `pages`, a part of the expected access.
     fn new(expected: &Expected, pages: &Range<u64>, ordinal: u64) -> Self {
         let count = pages.end.saturating_sub(pages.start);
         Self {
@@ -172,25 +171,25 @@ fn hash(file: FileId, page: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// What an observed access was to the plan.
+/// Result of matching a read with the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     /// The entries it consumed, with the state they had before.
     pub consumed: SmallVec<[(u64, Taken); 1]>,
     /// Entries held in the budget that dropped out because the read itself passed them over, and their pages.
     pub passed: SmallVec<[(u64, u64); 1]>,
-    /// Whether the plan knew of it: it consumed something, or re-read what was just consumed.
+    /// True if the plan had the read: it consumed an entry, or repeated the last one.
     pub known: bool,
 }
 
-/// An entry as it was at the moment the program read it.
+/// An entry at the moment of its read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Pages of the entry.
     pub pages: Range<u64>,
-    /// Whether its pages were held in the budget.
+    /// True if its pages counted in the budget.
     pub admitted: bool,
-    /// How it went with its neighbours.
+    /// Its relation to its neighbours.
     pub pattern: Pattern,
 }
 
@@ -237,7 +236,7 @@ pub struct Queue {
     strict: u64,
     recent: FxHashMap<FileId, Range<u64>>,
     last_thread: Option<ThreadId>,
-    /// Whether entries are in no order that could be relied on.
+    /// True if the order of entries is unreliable.
     unordered: bool,
     switched_at: Option<u64>,
     /// Pages of the longest entry since the queue was last empty.
@@ -270,8 +269,8 @@ impl Queue {
         }
     }
 
-    /// One whose entries are in no order that could be relied on, as if several threads read: those of a guess are in the
-    /// order in which it occurred to its source, which follows several places at a time.
+    /// A queue with an unreliable order, as if several threads read: a guessing source follows several places at a time and discloses in
+    /// the order in which it finds the reads.
     pub(crate) fn unordered(capacity: usize) -> Self {
         Self {
             unordered: true,
@@ -279,7 +278,7 @@ impl Queue {
         }
     }
 
-    /// How many more entries fit.
+    /// Number of entries that still fit.
     pub fn room(&self) -> usize {
         if self.rest.is_empty() {
             self.capacity - self.entries.len()
@@ -298,8 +297,8 @@ impl Queue {
         self.base + self.entries.len() as u64
     }
 
-    /// The lowest ordinal still worth fetching for: below it entries have expired, unless
-    /// several threads read or samples were taken, whose order may differ this time.
+    /// The lowest ordinal still worth fetching: entries before it have expired, unless several threads read or samples were taken, whose
+    /// order may differ this time.
     pub fn floor(&self) -> u64 {
         let concurrent = self
             .switched_at
@@ -347,13 +346,13 @@ impl Queue {
         self.base + u64::from(self.at(ordinal).next.wrapping_sub(self.base as u32))
     }
 
-    /// Disclose the next expected access. What the queue has no room for waits outside.
+    /// Discloses the next expected access. Accesses without room in the queue wait outside.
     pub fn push(&mut self, expected: &Expected) {
         self.rest.push_back(expected.clone());
         self.refill();
     }
 
-    /// Take in what waits, as far as there is room.
+    /// Takes in waiting accesses, as far as there is room.
     fn refill(&mut self) {
         while self.entries.len() < self.capacity
             && let Some(mut expected) = self.rest.pop_front()
@@ -431,10 +430,9 @@ impl Queue {
         first
     }
 
-    /// Take the entry that a read of this page is meant to be out of its ring: the first that has not
-    /// expired, or else the last. Those passed over drop out for good: left in the ring they would be
-    /// taken, one each time, for what the program reads much later, and hold the position back.
-    /// A page that is just being read again, in small pieces, is not meant to be what comes far ahead.
+    /// Removes the entry that a read of this page matches from its ring: the first that has not expired, or else the last. Skipped entries
+    /// are dropped for good: if they stayed in the ring, later reads would match them one by one and hold the position back. A page that is
+    /// being read again, in small pieces, does not match an entry far ahead.
     fn take(
         &mut self,
         file: FileId,
@@ -460,7 +458,7 @@ impl Queue {
         }
     }
 
-    /// The program read `pages` of `file`: consume what was expected of it and move on.
+    /// The program read `pages` of `file`: consumes the matching entries and moves the position.
     pub fn observe(&mut self, file: FileId, pages: Range<u64>) -> Matched {
         let mut matched = Matched::default();
         let mut page = pages.start;
@@ -513,8 +511,7 @@ impl Queue {
         self.position = self.position.max(reached);
     }
 
-    /// The first strict entry at or after the position that is still to be read; `end` if there is
-    /// none before that.
+    /// The first strict, unread entry at or after the position; `end` if there is none before it.
     fn strict_before(&mut self, end: u64) -> u64 {
         self.strict = self.strict.max(self.position);
         while self.strict < end
@@ -528,7 +525,7 @@ impl Queue {
         self.strict.min(end)
     }
 
-    /// Whether the page is in what was matched last of this file.
+    /// True if the page is in the last matched range of this file.
     fn was_last_read(&self, file: FileId, page: u64) -> bool {
         self.recent
             .get(&file)
@@ -564,7 +561,7 @@ impl Queue {
         self.entries.pop_front();
         self.base += 1;
         self.position = self.position.max(self.base);
-        // The last run goes on for what is to come.
+        // The last range also covers future entries.
         while self.odds.get(1).is_some_and(|&(from, _)| from <= self.base) {
             self.odds.pop_front();
         }
@@ -575,7 +572,7 @@ impl Queue {
         Some((ordinal, entry))
     }
 
-    /// Forget what waits for room, and where the program was; the next matches decide anew.
+    /// Forgets waiting accesses and the position; the next matches determine it anew.
     pub fn restart(&mut self) {
         self.rest.clear();
         self.matches = Matches::default();

@@ -1,20 +1,18 @@
 //! The scheduler: from the plan queue to requests.
 //!
-//! Each strand of a session has a plan of its own here: a queue, how far that was admitted, and what was asked for it.
-//! Devices, the budget and what is given back are shared. Strands have their turn in the order of how far they are
-//! believed, and those that are believed alike by what they have under way.
+//! Each strand of a session has a plan here: its queue, the position of admission, and its requests. Devices, budget and eviction are
+//! shared. Strands are served in the order of their probability of being right; equal strands in the order of their requests in flight,
+//! fewest first.
 //!
-//! Two steps, each time the engine asks. *Admit*: walk each queue from where the last walk stopped, as far
-//! as the budget allows, and hand each entry to the sweep of its device; an entry that another strand has
-//! asked for already is left to that one, and a guess that would cost more than it gains to the program. *Issue*: while a device has fewer
-//! than its depth in flight, take the next run from its sweep that the pacing rule allows: of the present
-//! pass, where devices are asked in passes. Where the session evicts behind, a third: *give back* what the
-//! program is past.
+//! Each call has two steps. *Admit*: continue through each queue as far as the budget permits, and pass each entry to the sweep of its
+//! device. An entry that another strand has requested is left to that strand, and a guess that would cost more than it gains is left to the
+//! program. *Issue*: while a device has fewer requests in flight than its depth, take the next request from its sweep that the pacing rule
+//! permits; on devices served in passes, from the present pass. If the session evicts behind, there is a third step: evict pages that the
+//! program has passed.
 //!
-//! Invariants: an entry's pages are held in the budget exactly while it is `Admitted`, which ends when
-//! it is read or passed over; its request's infill until all the request's entries are, or,
-//! where the session evicts behind, until it has arrived; a lane that has its depth in flight is asked for no more, but for small
-//! files that are kin of the last one.
+//! Invariants: an entry's pages count in the budget exactly while it is `Admitted`, which ends when it is read or skipped. A request's
+//! infill counts until all the request's entries are read or skipped, or, if the session evicts behind, until it has arrived. A lane with
+//! its depth in flight gets no more requests, except for small files that are kin of the last one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -57,13 +55,13 @@ pub struct Scheduler {
     queue_entries: usize,
     budget: Budget,
     feedback: Feedback,
-    /// Where devices are asked in passes.
+    /// True if devices are served in passes.
     passes: bool,
     lanes: BTreeMap<DeviceId, Lane>,
     /// The target that the last entries were admitted under.
     target: u64,
     in_flight: FxHashMap<RequestId, Flight>,
-    /// What the program is past, where that is given back.
+    /// Pages that the program has passed, if they are to be evicted.
     behind: Option<Behind>,
     next_request: u64,
     too_late: u64,
@@ -98,12 +96,12 @@ impl Scheduler {
         StrandId(self.plans.len() - 1)
     }
 
-    /// A strand was right about so many pages in earlier sessions, and wrong about so many.
+    /// Adds a strand's record of earlier sessions: right about `right` pages and wrong about `wrong`.
     pub fn shown(&mut self, strand: StrandId, right: u64, wrong: u64) {
         self.plans[strand.0].proof.shown(right, wrong);
     }
 
-    /// Whether anything is to be asked for, for a strand.
+    /// Switches requests for a strand on or off.
     pub fn follow(&mut self, strand: StrandId, follows: bool) {
         self.plans[strand.0].follows = follows;
     }
@@ -113,7 +111,7 @@ impl Scheduler {
         &mut self.plans[strand.0].queue
     }
 
-    /// The kernel reads nothing of this file ahead: streams that are disclosed are looked at again.
+    /// The kernel does not read this file ahead: entries of disclosed streams are considered again.
     pub fn unaided(&mut self, file: FileId) {
         for plan in &mut self.plans {
             plan.queue.scatter(file);
@@ -136,7 +134,7 @@ impl Scheduler {
         self.in_flight.get(&id).map(|flight| flight.strand)
     }
 
-    /// What a request under way adds to what its device has to do, in ns; 0 for one that is not.
+    /// Time that a request in flight adds to its device's work, in ns; 0 if it is not in flight.
     pub fn service_ns(&self, id: RequestId) -> u64 {
         let flight = self.in_flight.get(&id);
         let lane = flight.and_then(|flight| self.lanes.get(&flight.device));
@@ -148,7 +146,7 @@ impl Scheduler {
         self.too_late
     }
 
-    /// Whether something may be asked for now, or waits for its file's layout.
+    /// True if a request may be made now, or an entry waits for its file's layout.
     pub fn is_due(&self) -> bool {
         let mut plans = self.plans.iter().enumerate();
         plans.any(|(at, plan)| {
@@ -161,8 +159,7 @@ impl Scheduler {
         })
     }
 
-    /// Whether there is nothing to do until more is disclosed or a long stream is read: what the program reads meanwhile
-    /// decides nothing.
+    /// True if there is nothing to do until more is disclosed or a long stream is read: reads in between decide nothing.
     pub fn rests(&self) -> bool {
         let is_done = |plan: &StrandPlan| {
             let next = plan.queue.get(plan.cursor);
@@ -174,7 +171,7 @@ impl Scheduler {
             && self.plans.iter().all(is_done)
     }
 
-    /// Entries in a strand's queue that were not looked at yet.
+    /// Entries in a strand's queue that were not considered yet.
     pub fn waiting(&self, strand: StrandId) -> u64 {
         self.plans[strand.0].waiting()
     }
@@ -187,7 +184,7 @@ impl Scheduler {
         }
     }
 
-    /// The program waited so many ns for a read of this file that nobody had fetched.
+    /// The program waited this many ns for an unfetched read of this file.
     pub fn missed(&mut self, file: FileId, ns: u64, devices: &mut impl Devices) {
         if let Some(device) = devices.device(file)
             && let Some(lane) = self.lanes.get_mut(&device)
@@ -196,9 +193,9 @@ impl Scheduler {
         }
     }
 
-    /// What an access was to a strand's plan. [`Scheduler::saw`] comes before.
+    /// Matches an access with a strand's plan. [`Scheduler::saw`] must come before.
     pub fn observe(&mut self, strand: StrandId, access: &Access) -> Matched {
-        // What was passed over drops out of the queue by the next match of the same page.
+        // The next match of the same page drops skipped entries from the queue.
         self.leave_behind(strand);
         let plan = &mut self.plans[strand.0];
         let matched = plan.queue.observe(access.file, access.extent.pages());
@@ -207,7 +204,7 @@ impl Scheduler {
             if taken.admitted {
                 plan.release(ordinal, pages, &mut self.budget);
             }
-            // That it knows of what is in memory anyway speaks for no record.
+            // Knowing pages that are in memory anyway proves nothing.
             let is_judged = plan.come_true.remove(&ordinal);
             if !is_judged && plan.is_guess {
                 plan.proof.right(pages);
@@ -253,8 +250,8 @@ impl Scheduler {
         }
     }
 
-    /// It is certain that these pages will be read, some of them later: they speak for the strand at once, and how much else
-    /// may be unread at a time does not depend on them any more.
+    /// Confirms that these pages will be read, some of them later. They count as right at once, and no longer limit the strand's unread
+    /// pages.
     pub fn come_true(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         let plan = &mut self.plans[strand.0];
         if !plan.is_guess {
@@ -297,7 +294,7 @@ impl Scheduler {
         plan.left_below = floor;
     }
 
-    /// A strand's next request whose every entry the program is past: nobody waits for what remains unread of it.
+    /// The next request of a strand whose entries the program has all passed: its unread pages are no longer expected.
     pub fn passed(&mut self, strand: StrandId) -> Option<Asked> {
         let plan = &mut self.plans[strand.0];
         let horizon = plan.queue.floor().saturating_sub(crate::queue::REORDER);
@@ -336,7 +333,7 @@ impl Scheduler {
         self.in_flight.get(&id).map_or(&[], |one| &one.infill)
     }
 
-    /// Whether pages the program is past are given back.
+    /// True if pages that the program has passed are evicted.
     pub fn gives_back(&self) -> bool {
         self.behind.is_some()
     }
@@ -352,7 +349,7 @@ impl Scheduler {
         })
     }
 
-    /// The backend is done with a request, at `now`; `fetched` tells whether the device was used.
+    /// A request is complete, at `now`; `fetched` is true if the device was used.
     pub fn completed(&mut self, id: RequestId, fetched: bool, now: u64) {
         let Some(flight) = self.in_flight.remove(&id) else {
             return;
@@ -371,8 +368,8 @@ impl Scheduler {
         }
     }
 
-    /// Give up everything pending of a strand and start over with an empty queue: the plan and the program
-    /// have parted. What is in flight completes.
+    /// Drops all pending entries of a strand and starts with an empty queue, because the program has left the plan. Requests in flight
+    /// complete.
     pub fn restart(&mut self, strand: StrandId) {
         let plan = &mut self.plans[strand.0];
         plan.queue.restart();
@@ -395,7 +392,7 @@ impl Scheduler {
         }
     }
 
-    /// Admit what may be admitted, and return the requests to make at `now`.
+    /// Admits entries, and returns the requests to make at `now`.
     pub fn next(&mut self, now: u64, devices: &mut impl Devices) -> Vec<Request> {
         let target = self.budget.target();
         if target < std::mem::replace(&mut self.target, target) {
@@ -425,7 +422,7 @@ impl Scheduler {
             while lane.has_room()
                 && let Some((strand, kin)) = self.serve(&turns, device, lane, now, &mut requests)
             {
-                // What lies next to it goes with it, whatever is under way: of both the device makes one.
+                // Adjacent pages are fetched with it, whatever is in flight: the device merges the two.
                 let whole = lane.pages_in_flight + lane.profile.request_pages;
                 while let Some(kin) = kin
                     && lane.pages_in_flight < whole
@@ -450,7 +447,7 @@ impl Scheduler {
         turns
     }
 
-    /// Take back what is admitted and not yet asked for: it was admitted to a larger target.
+    /// Withdraws entries that are admitted and not yet requested: they were admitted to a larger target.
     fn recall(&mut self) {
         for (at, plan) in self.plans.iter_mut().enumerate() {
             for lane in self.lanes.values_mut() {
@@ -467,9 +464,9 @@ impl Scheduler {
         }
     }
 
-    /// Pages fetched by position for a larger target are read all through what is listed: until most of those are read
-    /// there would be no room for what is read next. So what is read last is not counted on any more: the pages stay
-    /// while the memory lasts, and its turn comes again. Those believed least go first.
+    /// Pages fetched by position for a larger target are read all over the list: until most of them are read there would be no room for the
+    /// next reads. So the last-needed pages no longer count. They stay while memory lasts, and are fetched again in their turn. Guesses
+    /// with the lowest odds go first.
     fn let_go(&mut self, devices: &mut impl Devices) {
         let mut strands: Vec<usize> = (0..self.plans.len()).collect();
         strands.sort_by_key(|&at| self.plans[at].weight());

@@ -1,11 +1,11 @@
-//! Whether the program mostly waits for what was asked for, or mostly computes.
+//! Decides whether the program is I/O-bound or mostly computes.
 //!
-//! Where it mostly waits, a device had best do as much as it can in each second, in whatever order. Where it
-//! computes, what it needs first had best come first: the rest arrives meanwhile.
+//! For an I/O-bound program, a device should do as much as it can each second, in any order. For a computing program, the pages needed
+//! first should arrive first: the others arrive meanwhile.
 //!
-//! So a program that only reads gets one sweep over all that is known. For one that computes, a rotating disk is read in
-//! passes: the first of 2 MiB, each next one half as large again, none begun before the one before is over, because a
-//! drive serves near requests before old ones.
+//! So an I/O-bound program gets one sweep over all entries. For a computing one, a rotating disk is read in passes: the first has 2 MiB,
+//! each next one is half as large again, and none begins before the previous one is over, because a drive serves near requests before old
+//! ones.
 
 /// A program counts as I/O-bound when it waits this many times longer than it computes. Several passes over a disk cost the
 /// program the seeks of each; one pass costs it the computing that it could have done meanwhile. At this ratio the two are
@@ -13,10 +13,10 @@
 const MOSTLY: u64 = 4;
 /// The least time that the ratio is judged over within a pass, in ns.
 const LEAST: u64 = 100_000_000;
-/// The least time that it is judged over for a whole pass, in ns.
+/// Least time for a judgement of a whole pass, in ns.
 const LEAST_PASS: u64 = 30_000_000;
 
-/// A moment, and what the program had computed until then, in ns of processor time.
+/// A moment, and the program's computing until then, in ns of processor time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) now: u64,
@@ -24,8 +24,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Whether the program has mostly waited since, for a pass that is over or a part of one; `None` if that was too short a time to
-    /// say.
+    /// True if the program has mostly waited since `earlier`, for a complete pass or a part of one; `None` if the time was too short.
     pub(crate) fn mostly_waited_since(self, earlier: Self, pass_is_over: bool) -> Option<bool> {
         let least = if pass_is_over { LEAST_PASS } else { LEAST };
         let took = self.now.saturating_sub(earlier.now);
@@ -40,7 +39,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Of so many ms, for so many it computed.
+    /// The judgement after `took` ms with `computed` ms of computing.
     fn mostly_waits(took: u64, computed: u64) -> Option<bool> {
         let earlier = Moment {
             now: 500 * MS,

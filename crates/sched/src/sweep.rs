@@ -1,10 +1,9 @@
-//! Which pending entry is fetched next, and what is fetched along with it.
+//! Selects the next pending entry, and the entries fetched together with it.
 //!
-//! In program order it is the earliest, and after it those of small files that are likely to lie next to its own. By position it is the next one in the direction the
-//! head moves, starting over at the far end (C-LOOK), so that reading `n` scattered pages costs one pass over
-//! the device and not `n` seeks: libprefetch's reordering. Either way its neighbours, whenever they
-//! are due, become one request with it; gaps up to the profile's infill are read along, because
-//! skipping them would cost more.
+//! In program order it is the earliest entry, then those of small files that probably lie next to its own. In order of position it is the
+//! next entry in the direction of the head, starting again at the beginning (C-LOOK), so reading `n` scattered pages costs one pass over
+//! the device and not `n` seeks: libprefetch's reordering. In both orders neighbours, whenever they are due, form one request with it. Gaps
+//! up to the profile's infill are read, because skipping them would cost more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -30,7 +29,7 @@ pub struct Batch {
     pub infill: SmallVec<[Range<u64>; 1]>,
 }
 
-/// Where an entry stands among the pending ones.
+/// An entry's place among the pending ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepPlace {
     /// At this position on the device, in bytes.
@@ -39,8 +38,8 @@ pub enum SweepPlace {
     InTurn(Beside),
 }
 
-/// By which an entry that is asked for in its turn is found by what lies beside it: those of small files that are kin, of a file, by its
-/// first page.
+/// The key by which an entry in program order is found by its neighbours: for small files their kin, otherwise the file, and the first
+/// page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Beside {
     /// The number of its file's kin ([`Devices::kin`](crate::Devices::kin)).
@@ -65,12 +64,12 @@ pub struct Sweep {
     head: u64,
     /// From this ordinal on, entries by position are of a later pass.
     pass_ends: Option<u64>,
-    /// Those, by ordinal: position and pages.
+    /// These entries by ordinal: position and pages.
     later: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Sweep {
-    /// One in which nothing by position is looked at before [`Sweep::begin_pass`].
+    /// A sweep that serves nothing by position before [`Sweep::begin_pass`].
     pub(crate) fn in_passes() -> Self {
         Self {
             pass_ends: Some(0),
@@ -78,12 +77,12 @@ impl Sweep {
         }
     }
 
-    /// Whether nothing is pending.
+    /// True if nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.in_turn.is_empty() && self.pass_is_over() && self.later.is_empty()
     }
 
-    /// Whether something is pending that may be asked for, by the program's order what comes up to `reach`.
+    /// True if an entry may be requested; in program order, one up to `reach`.
     pub(crate) fn is_due(&self, reach: u64) -> bool {
         let first = self.in_turn.first_key_value();
         first.is_some_and(|(&ordinal, _)| ordinal <= reach)
@@ -91,7 +90,7 @@ impl Sweep {
             || !self.later.is_empty()
     }
 
-    /// Whether nothing is left of this pass over the device.
+    /// True if this pass over the device is over.
     pub(crate) fn pass_is_over(&self) -> bool {
         self.by_position.is_empty()
     }
@@ -116,7 +115,7 @@ impl Sweep {
         taken
     }
 
-    /// Add to this pass, which goes to these places in turn, what later ones want between them, where that is on its way.
+    /// Adds to this pass, which visits these places in turn, the entries of later passes between them, if they are on the way.
     fn take_along(&mut self, places: &[Range<u64>], largest: u64) {
         let mut later: Vec<_> = self.later.iter().collect();
         later.sort_unstable_by_key(|(_, (position, _))| *position);
@@ -150,7 +149,7 @@ impl Sweep {
         self.pass_ends = None;
     }
 
-    /// Add an entry of so many pages.
+    /// Adds an entry of this many pages.
     pub fn push(&mut self, place: SweepPlace, pages: u64, ordinal: u64) {
         match place {
             SweepPlace::At(position) if self.pass_ends.is_some_and(|end| ordinal >= end) => {
@@ -166,9 +165,8 @@ impl Sweep {
         }
     }
 
-    /// Take the next run. `wanted` tells an entry's pages, or `None` if it was read or expired meanwhile:
-    /// then it is dropped and returned in `dropped`. In turn, an entry beyond the ordinal `reach` is only taken
-    /// along.
+    /// Takes the next range. `wanted` returns an entry's pages, or `None` if it was read or has expired: such entries are dropped and
+    /// returned in `dropped`. In program order, an entry beyond the ordinal `reach` only joins an earlier one.
     pub fn next(
         &mut self,
         profile: &Profile,
@@ -205,7 +203,7 @@ impl Sweep {
         Some(batch)
     }
 
-    /// Take the next run of a small file that is this kin, whenever it is due. As [`Sweep::next`].
+    /// Takes the next range of a small file of this kin, whenever it is due. See [`Sweep::next`].
     pub fn next_of_kin(
         &mut self,
         profile: &Profile,
@@ -234,7 +232,7 @@ impl Sweep {
         Some(batch)
     }
 
-    /// Take what lies beside a batch in its file, whenever it is due.
+    /// Takes a batch's neighbours in its file, whenever they are due.
     fn take_neighbours(
         &mut self,
         batch: &mut Batch,
@@ -339,7 +337,7 @@ impl Batch {
         }
     }
 
-    /// Where it begins.
+    /// The key of its beginning.
     fn begin(&self) -> Beside {
         Beside {
             kin: self.kin,
@@ -348,8 +346,7 @@ impl Batch {
         }
     }
 
-    /// Whether these pages of the same file may become part of it: overlapping or near enough, and
-    /// still of allowed size.
+    /// True if these pages of the same file may join the batch: they overlap or are near enough, and the size stays within the limit.
     fn reaches(&self, pages: &Range<u64>, profile: &Profile) -> bool {
         let end = self.pages.end.max(pages.end);
         pages.start <= self.pages.end + profile.infill_pages
@@ -357,12 +354,12 @@ impl Batch {
             && end - self.pages.start.min(pages.start) <= profile.request_pages
     }
 
-    /// Take in an entry that [`Batch::reaches`] allows, nearer than any not taken in yet.
+    /// Adds an entry that [`Batch::reaches`] permits, the nearest one first.
     fn join(&mut self, pages: &Range<u64>, ordinal: u64) {
         if pages.start > self.pages.end {
             self.infill.push(self.pages.end..pages.start);
         } else if pages.start < self.pages.start {
-            // One that begins earlier may be longer than what is nearer, and reach over its gaps.
+            // An earlier beginning may belong to a longer entry, which reaches over gaps of nearer ones.
             for gap in &mut self.infill {
                 gap.start = gap.start.max(pages.end);
             }

@@ -1,4 +1,4 @@
-//! What long lists cost in memory, counted at the allocator.
+//! Memory of long lists, counted by the allocator.
 
 use std::alloc::System;
 

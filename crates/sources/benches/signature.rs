@@ -1,4 +1,4 @@
-//! What recognising costs a read, in ns: to be at most 30, whatever is read.
+//! Cost of recognition per read, in ns: at most 30, for any reads.
 
 use std::hint::black_box;
 

@@ -1,12 +1,11 @@
-//! Sources of foreknowledge: who knows what will be read.
+//! Sources of foreknowledge: they predict the reads of a program.
 //!
-//! A [`Source`] sees what happens, and discloses, in the order it expects them, the accesses a program is about to
-//! make. What is done about them is the scheduler's affair; a source makes no system call
-//! and knows no clock. One source a file:
+//! A [`Source`] observes events, and discloses the accesses that a program is about to make, in the expected order. The scheduler decides
+//! what to do with them; a source makes no system call and has no clock. One source per file:
 //!
 //! - [`Replay`]: accesses that are known in their order, for measurements.
 //! - [`AccessList`]: the program itself, handing over its list.
-//! - [`Null`]: knows nothing; for measuring what the engine itself costs.
+//! - [`Null`]: predicts nothing; for measurements of the engine's own cost.
 //!
 //! Beside them, [`files`] has the models of which file follows which.
 
@@ -29,26 +28,26 @@ pub use streams::{Streams, goes_on, is_front_to_back};
 /// The origin of a source's knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// From the program itself, which goes on saying it: reads that were not disclosed are no reason to doubt what was.
+    /// From the program itself, which continues to announce accesses: undisclosed reads are no reason for doubt.
     Told,
-    /// By inference from what was seen: it may be wrong, and has to show how often it is not.
+    /// By inference from observations: it may be wrong, and must prove how often it is right.
     Guess,
 }
 
-/// What is to be expected of a source after a disclosure.
+/// What to expect of a source after a disclosure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
-    /// There may be more at once.
+    /// More may be available now.
     More,
     /// There is no more now; there may be when more was seen, or said.
     Later,
     /// There is no more.
     End,
-    /// Everything disclosed so far is void. Said once, with nothing disclosed: what comes next holds.
+    /// Everything disclosed so far is void. Returned once, with nothing disclosed: later disclosures hold.
     Void,
 }
 
-/// What a source was seen to be right and wrong about before this session.
+/// A source's record of right and wrong predictions in earlier sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Pages that it named and that were read.
@@ -57,9 +56,9 @@ pub struct Shown {
     pub wrong: u64,
 }
 
-/// Someone who knows what will be read.
+/// Predicts the reads of a program.
 pub trait Source: Send {
-    /// How it knows.
+    /// The nature of its knowledge.
     fn nature(&self) -> Nature;
 
     /// Its earlier hits and misses. A guess without any is believed little at first.
@@ -75,8 +74,8 @@ pub trait Source: Send {
     /// is of interest.
     fn disclose(&mut self, room: usize, out: &mut Vec<Expected>) -> Outlook;
 
-    /// Append up to `room` of the names that will be used to `out`, in order. They are disclosed beside the accesses, and where the
-    /// names are not taken, no more accesses may be.
+    /// Appends up to `room` names that will be used to `out`, in order. Names are disclosed beside the accesses; if names are not taken,
+    /// accesses may stop, too.
     fn names(&mut self, _room: usize, _out: &mut Vec<Name>) -> Outlook {
         Outlook::End
     }

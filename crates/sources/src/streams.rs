@@ -1,5 +1,5 @@
-//! The one judge of shapes: which accesses belong to a sequential stream, and how long it has run; and which go on from
-//! the one before as far as the kernel's read-ahead is concerned.
+//! The one judge of streams: which accesses belong to a sequential stream, how long the stream is, and which accesses the kernel's
+//! read-ahead serves.
 //!
 //! From [`STREAM_AFTER`] bytes on, the kernel's own read-ahead does at least as well as any list. Accesses of a
 //! record are still disclosed then, so that the place in the plan is known, and left to the kernel; those that
@@ -12,34 +12,34 @@ use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 /// Bytes after which a sequential stream is left to the kernel: two of its default read-ahead windows (128 KiB), enough for
 /// its own detection to ramp up.
 pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
-/// Bytes that a read may leave out after the one before and still be served by the kernel's read-ahead. With more, it
-/// misses the four pages that the kernel begins with. A left-out page is mostly the one that the kernel has marked to start
-/// its next window at, so the program waits for each window: such a stream is not left to the kernel.
+/// Bytes that a read may skip after the previous one and still be served by the kernel's read-ahead. With more, it misses the four pages of
+/// the kernel's first window. A skipped page is often the one at which the kernel would start its next window, so the program waits for
+/// each window: such a stream is not left to the kernel.
 const SKIP: u64 = 12 * 1024;
-/// Bytes read from front to back from which on a longer read-ahead pays: what that fetches in vain, at the most, is a small part of
-/// them. By these figures: twice the kernel's default is 256 KiB, an eighth of 2 MiB; 512 MiB from a virtio SSD took 15 % less.
+/// Bytes read from front to back before a longer read-ahead pays: its greatest waste is a small part of them. The waste, twice the kernel's
+/// default, is 256 KiB, an eighth of 2 MiB; 512 MiB from a virtio SSD took 15 % less time.
 const ENOUGH_BYTES: u64 = 2 << 20;
-/// One read in so many may go elsewhere in a file that is read from front to back: each costs a longer read-ahead once, and those
-/// together no more than 1 % of what it gains.
+/// One read in this many may be elsewhere in a file that is read from front to back: each wastes a longer read-ahead once, and all together
+/// no more than 1 % of its gain.
 const ELSEWHERE: u64 = 100;
 /// Streams remembered at a time; beyond it the table starts afresh.
 const STREAMS: usize = 1 << 16;
 
-/// One thread's run through one file.
+/// One thread's stream in one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     end: u64,
     run: u64,
-    /// Whether the last access went on where the one before ended.
+    /// True if the last access continued the previous one.
     goes_on: bool,
 }
 
-/// How an access goes with those before it.
+/// The relation of an access to earlier ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Runs {
-    /// How many bytes the stream had run, without a page left out, that it goes on with; 0 where it goes on with none.
+    /// Length in bytes, without skipped pages, of the stream that the access continues; 0 if it continues none.
     pub(crate) whole: u64,
-    /// Whether the kernel's read-ahead for the one before serves it.
+    /// True if the kernel's read-ahead for the previous access serves it.
     pub(crate) onward: bool,
 }
 
@@ -54,19 +54,18 @@ impl Runs {
     }
 }
 
-/// Whether the kernel's read-ahead for a read that ended at `end` serves one that begins at `offset`, in bytes.
+/// True if the kernel's read-ahead for a read that ended at `end` serves a read at `offset`, in bytes.
 pub fn goes_on(end: u64, offset: u64) -> bool {
     offset / PAGE == end / PAGE || (end..=end.saturating_add(SKIP)).contains(&offset)
 }
 
-/// Whether a file is read from front to back, and long enough for a longer read-ahead: by bytes, by how many reads that is, and how
-/// many of them went elsewhere.
+/// True if a file is read from front to back, long enough for a longer read-ahead, by its bytes, reads, and reads elsewhere.
 pub fn is_front_to_back(bytes: u64, reads: u64, elsewhere: u64) -> bool {
     bytes >= ENOUGH_BYTES && elsewhere * ELSEWHERE < reads
 }
 
 impl Default for Stream {
-    /// One that has not begun: no access goes on with it.
+    /// A stream without accesses: no access continues it.
     fn default() -> Self {
         Self {
             end: u64::MAX,
@@ -77,7 +76,7 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// How far the stream had run that the next access goes on with.
+    /// Adds an access. Returns its relation to the stream before it.
     pub(crate) fn next(&mut self, extent: Extent) -> Runs {
         let offset = extent.offset;
         let mut before = Runs {
@@ -96,8 +95,8 @@ impl Stream {
         before
     }
 
-    /// The stream as the kernel sees it that has read ahead of it since its second access: if the last access went on
-    /// where the one before ended, the kernel needs no more of it.
+    /// The stream as the kernel sees it after reading it ahead since its second access. `None` if the last access continued the previous
+    /// one: then the kernel needs no help.
     pub(crate) fn served(mut self) -> Option<Self> {
         self.run = self.run.max(STREAM_AFTER);
         self.goes_on.then_some(self)
@@ -109,7 +108,7 @@ impl Stream {
 pub struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
 
 impl Streams {
-    /// How far the stream had run that this access goes on with.
+    /// Adds an access. Returns the length of the stream that it continues.
     pub(crate) fn runs(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> Runs {
         if self.0.len() >= STREAMS {
             self.0.clear();
@@ -117,7 +116,7 @@ impl Streams {
         self.0.entry((thread, file)).or_default().next(extent)
     }
 
-    /// Whether this access goes on with a stream that is long enough to be left to the kernel.
+    /// True if this access continues a stream long enough to be left to the kernel.
     pub fn is_left(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> bool {
         self.runs(thread, file, extent).pattern() == Pattern::Sequential
     }

@@ -1,4 +1,4 @@
-//! What following costs in memory, counted at the allocator.
+//! Memory of following, counted by the allocator.
 
 use std::alloc::System;
 
@@ -23,7 +23,7 @@ fn read(thread: u32, file: u32, offset: u64, len: u64) -> Seen {
     }))
 }
 
-/// Where a program reads, by the number of the read.
+/// Offsets of a program's reads, by the number of the read.
 type Way = fn(u64) -> u64;
 
 /// One test, because the allocator counts for all threads.

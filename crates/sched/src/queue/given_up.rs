@@ -1,4 +1,4 @@
-//! What will not be read after all, and what is certain to be.
+//! Entries that will not be read after all, and entries that are certain.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use foreread_plan::FileId;
 use super::{Entry, Queue, State, hash};
 
 impl Queue {
-    /// These pages will not be read: what was expected of them drops out, and the position stays. The ordinals of the entries,
-    /// each with its pages and whether it was admitted.
+    /// These pages will not be read: their entries are dropped, and the position stays. Returns the entries' ordinals, their pages, and
+    /// whether they were admitted.
     pub fn give_up(&mut self, file: FileId, pages: Range<u64>) -> Vec<(u64, u64, bool)> {
         let mut given_up = Vec::new();
         let mut page = pages.start;

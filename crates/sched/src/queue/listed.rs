@@ -1,4 +1,4 @@
-//! What is in the queue of a page: what begins there, what lists it, what was admitted for it.
+//! The queue's entries of a page: those that begin there, those that have it, and those admitted for it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use foreread_plan::FileId;
 
 use super::{Queue, State, hash};
 
-/// Entries of one file and first page that are looked at for the longest of them, a bound on time.
+/// Entries with one file and first page that are searched for the longest of them, a bound on time.
 const LOOKED_AT: usize = 16;
 
 impl Queue {
@@ -29,7 +29,7 @@ impl Queue {
         }
     }
 
-    /// Whether each of these pages is in an entry that was admitted and is still to be read.
+    /// True if each of these pages is in an entry that was admitted and is unread.
     pub(crate) fn has_admitted(&self, file: FileId, pages: &Range<u64>) -> bool {
         if self.entries.is_empty() {
             return false;

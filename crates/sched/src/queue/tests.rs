@@ -191,9 +191,8 @@ fn only_a_plan_of_several_threads_keeps_entries_behind_the_position() {
 }
 
 proptest! {
-    /// Against a reference that searches the plan linearly: of each page the first entry that is not
-    /// passed over is consumed, unless it is far ahead and the page was the last read, or else the
-    /// last of those that are.
+    /// Compared with a reference that searches the plan linearly: each page consumes its first entry that was not skipped, unless that is
+    /// far ahead and the page was the last read, or else the last of the skipped ones.
     #[test]
     fn matching_agrees_with_a_linear_search(
         plan in proptest::collection::vec(0u64..40, 1..200),

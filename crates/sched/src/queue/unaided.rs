@@ -5,7 +5,7 @@ use foreread_plan::FileId;
 use super::{PATTERN, Queue};
 
 impl Queue {
-    /// The kernel reads nothing of this file ahead: what is marked as a stream of it is read like anything else.
+    /// The kernel does not read this file ahead: its entries marked as streams are treated like all others.
     pub fn scatter(&mut self, file: FileId) {
         for entry in self.entries.iter_mut().filter(|entry| entry.file == file) {
             let old = entry.pattern();

@@ -1,12 +1,12 @@
-//! Which entries are asked for at all: as far as the horizon and the budget go, and where asking gains more than it costs.
+//! Decides which entries are requested: within the horizon and the budget, and where requesting gains more than it costs.
 //!
-//! A guess is admitted if its odds, weighed by the share of its strand's pages that were read in their turn, times the
-//! program's measured wait for reads that nobody fetched, are worth more than its transfer and memory; on a rotating disk
-//! also more than the way there and back, once for each row of wrong guesses. A strand's unread guesses are bounded by
-//! twice the number that came true: a guess with no read is never passed, so it would never count as wrong. Pages that are
-//! certain to be read (of a file that was opened) count as right at once, outside that bound.
+//! A guess is admitted if its odds, weighed by the share of its strand's pages that were read in their turn, times the program's measured
+//! wait for unfetched reads, are worth more than its transfer and memory. On a rotating disk they must also be worth the head's way there
+//! and back, once for each series of wrong guesses. A strand's unread guesses are limited to twice the number of right ones: a guess with
+//! no read is never passed, so it would never count as wrong. Pages that are certain to be read (of a file that was opened) count as right
+//! at once, outside that limit.
 //!
-//! Invariant: an entry is admitted only if no other strand has asked for all of it.
+//! Invariant: an entry is admitted only if no other strand has requested all of it.
 
 use foreread_plan::Pattern;
 
@@ -14,8 +14,7 @@ use super::plan::StrandPlan;
 use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Entry, Order, State};
 
-/// How far ahead of the program the scheduler looks through a stream for entries behind it, in entries (64 MiB of single
-/// pages).
+/// Distance ahead of the program up to which the scheduler searches a stream for entries behind it, in entries (64 MiB of single pages).
 pub(super) const STREAM_LEAD: u64 = 16_384;
 
 impl Scheduler {
@@ -58,8 +57,8 @@ impl Scheduler {
             } else {
                 let plan = &mut self.plans[strand.0];
                 let spare = lane.spare_for_gaps(&self.budget, self.behind.is_some());
-                // By position, what is read has to make room for a pass over the device: for each page by
-                // itself it would be a seek.
+                // In order of position, reads must free enough room for a pass over the device: one page at a time would cost one seek
+                // each.
                 let half = (self.budget.target() - spare) / 2;
                 if !plan.has_credit(ordinal, pages)
                     || by_position && plan.full && self.budget.held() > half
@@ -79,8 +78,8 @@ impl Scheduler {
     }
 }
 
-/// Whether all of an entry is asked for already by a strand other than its own, and not read yet. What is only partly, is
-/// asked for whole: a backend fetches nothing that is there or on its way.
+/// True if another strand has requested all of an entry, and it is unread. An entry requested in part is requested as a whole: a backend
+/// skips pages in memory or on their way.
 fn is_asked_elsewhere(plans: &[StrandPlan], strand: StrandId, entry: &Entry) -> bool {
     let mut others = plans.iter().enumerate().filter(|&(at, _)| at != strand.0);
     others.any(|(_, plan)| plan.queue.has_admitted(entry.file, &entry.range()))

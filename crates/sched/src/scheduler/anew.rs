@@ -1,4 +1,4 @@
-//! Entries whose pages are not in memory although they were asked for: gone again, or not written yet.
+//! Entries whose pages are not in memory although they were requested: evicted, or not written yet.
 //!
 //! Invariant: an entry that is left to the program holds no room in the budget.
 
@@ -10,9 +10,9 @@ use super::{Devices, Scheduler, StrandId};
 use crate::State;
 
 impl Scheduler {
-    /// A page that was fetched is gone again before it was read. What begins with it is left to the program, for a page
-    /// fetched twice counts as much used with the kernel, and pushes out others that are still to be read; but where
-    /// little of the memory is held, it was not for want of memory, and is fetched again.
+    /// A fetched page was evicted before it was read. Entries that begin with it are left to the program, because the kernel regards a page
+    /// fetched twice as much used, and evicts other unread pages for it. But if only a small part of the memory is held, memory was not the
+    /// reason, and the page is fetched again.
     pub fn lost(&mut self, strand: StrandId, file: FileId, page: u64, devices: &mut impl Devices) {
         let plan = &mut self.plans[strand.0];
         let Some(ordinal) = plan.queue.listed_at(file, page) else {
@@ -27,8 +27,8 @@ impl Scheduler {
         }
     }
 
-    /// These pages of a request under way lie past the end of their file, which may still grow: what begins with them
-    /// holds no room until it has. Whether anything does.
+    /// These pages of a request in flight are beyond the end of their file, which may still grow. Entries that begin with them hold no room
+    /// until it has grown. True if there are any.
     pub fn past_end(&mut self, id: RequestId, file: FileId, pages: Range<u64>) -> bool {
         let Some(flight) = self.in_flight.get(&id) else {
             return false;
@@ -52,7 +52,7 @@ impl Scheduler {
         any
     }
 
-    /// The file has grown over these pages: what of a strand's begins with them has its turn again.
+    /// The file has grown over these pages: a strand's entries that begin with them are pending again.
     pub fn grown(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         let plan = &mut self.plans[strand.0];
         for page in pages {

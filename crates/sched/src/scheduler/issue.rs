@@ -1,4 +1,4 @@
-//! The requests themselves: whose turn it is, and what leaves its sweep.
+//! Makes the requests: whose turn it is, and which entries leave its sweep.
 
 use foreread_plan::{Kin, Request, RequestId};
 
@@ -17,8 +17,8 @@ pub(super) struct Issued {
 }
 
 impl Scheduler {
-    /// The next request of one lane: of those believed alike, whoever has least under way is served first. Whose it is, and the
-    /// number of its file's kin.
+    /// The next request of a lane: among equal strands, the one with the fewest requests in flight is served first. Returns the strand, and
+    /// the number of its file's kin.
     pub(super) fn serve(
         &mut self,
         turns: &Turns,
@@ -58,7 +58,7 @@ impl Scheduler {
         request
     }
 
-    /// The next request of a strand's in one lane, by its order and the pacing rule; of small files of this kin alone, if there is one.
+    /// The next request of a strand in a lane, by its order and the pacing rule; of small files of this kin only, if there is one.
     pub(super) fn issue(
         &mut self,
         strand: StrandId,
@@ -116,7 +116,7 @@ impl Scheduler {
         self.budget.hold(infill);
         let pages = request.pages.end - request.pages.start;
         lane.started(strand, pages, infill, now);
-        // What is asked for once more is no part of an earlier request's any more.
+        // An entry that is requested again no longer belongs to an earlier request.
         for &ordinal in &batch.ordinals {
             self.budget.release(plan.asked.served(ordinal));
         }

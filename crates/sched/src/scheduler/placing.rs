@@ -1,4 +1,4 @@
-//! Where admitted entries go: into the sweep of their device, at a position that may have to be found out first.
+//! Puts admitted entries into the sweep of their device, at a position that may have to be found out first.
 //!
 //! Invariant: an admitted entry that is not asked for yet is in its device's sweep, or in `unplaced`.
 
@@ -7,9 +7,8 @@ use foreread_plan::{FileId, PAGE};
 use super::{Devices, Scheduler, StrandId, lane};
 use crate::{Beside, DeviceId, Order, State, SweepPlace};
 
-/// How long the first reads of a computing program wait for proof that positions matter on their device, in ns. A device on
-/// which positions do not matter would have answered by then. On a 7200 rpm disk the first pass began 6 ms sooner than
-/// after the full proof.
+/// Time for which the first reads of a computing program wait for proof that positions matter on their device, in ns. A device on which
+/// they do not matter would have answered by then. On a 7200 rpm disk the first pass began 6 ms sooner than after the full proof.
 const PROOF_NS: u64 = 1_000_000;
 
 /// Bits of an offset in a file, where the file's number stands for its place.
@@ -24,7 +23,7 @@ impl Scheduler {
         self.place_anew(file, devices);
     }
 
-    /// What was known of where a file lies is void: entries that wait for it have that asked again.
+    /// The layout of a file is outdated: entries that wait for it ask for it again.
     pub fn place_anew(&mut self, file: FileId, devices: &mut impl Devices) {
         for at in 0..self.plans.len() {
             let placed = self.plans[at].unplaced.remove(&file);
@@ -96,8 +95,8 @@ impl Scheduler {
             .push(place, entry.pages.into(), ordinal);
     }
 
-    /// Where devices are asked in passes, have the first not wait for a device to prove itself, but go by the offsets in
-    /// the files: by the time a moving head is found to be one, it may be over. What is not asked for then is placed anew.
+    /// If devices are served in passes, the first pass does not wait for a device to prove itself and uses the offsets in the files: by the
+    /// time a moving head is proved, the pass may be over. Entries not requested then are placed again.
     pub(super) fn place_unproved(
         &mut self,
         strand: StrandId,

@@ -1,5 +1,4 @@
-//! What one strand wants: its queue, how far that was admitted, what was asked of devices for it, and how often it was
-//! right.
+//! The plan of one strand: its queue, the position of admission, its requests, and its record of right and wrong pages.
 
 use std::ops::Range;
 
@@ -25,7 +24,7 @@ const FADES: u64 = 4096;
 /// simulated engine) the worst row of hyperslabs took 0.8 % longer than alone with 16, and 4.2 % with 48.
 const UNBROKEN: u64 = 16;
 
-/// How many of the pages a strand named were read in their turn.
+/// Number of a strand's pages, and of those read in their turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Proof {
     right: u64,
@@ -37,7 +36,7 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// What was judged before this session.
+    /// Adds the record of earlier sessions.
     pub(super) fn shown(&mut self, right: u64, wrong: u64) {
         self.right += right;
         self.wrong += wrong;
@@ -72,7 +71,7 @@ impl Proof {
         BELIEVED + 2 * self.right
     }
 
-    /// How likely the next entry is the first of several that are wrong.
+    /// Probability that the next entry is the first of several wrong ones.
     fn breaks(self) -> Odds {
         Odds::of(self.breaks, UNBROKEN + self.entries + self.breaks)
     }
@@ -84,24 +83,24 @@ impl Proof {
     }
 }
 
-/// One strand's side of the scheduler.
+/// A strand's part of the scheduler.
 #[derive(Debug)]
 pub(super) struct StrandPlan {
     pub(super) queue: Queue,
     /// True if its source guesses.
     pub(super) is_guess: bool,
-    /// Whether anything is to be asked for at present.
+    /// True if requests may be made at present.
     pub(super) follows: bool,
     /// The next ordinal to admit.
     pub(super) cursor: u64,
-    /// Whether the budget had no room for the entry at the cursor.
+    /// True if the budget had no room for the entry at the cursor.
     pub(super) full: bool,
     /// No entry below this ordinal is `Admitted`.
     pub(super) left_below: u64,
     /// Entries waiting for their file's layout.
     pub(super) unplaced: FxHashMap<FileId, Vec<u64>>,
-    /// Files that may be of these and whose device has not shown whether positions matter on it; and since when there have been any, in the
-    /// clock of [`Scheduler::next`](super::Scheduler::next).
+    /// Files that may be of these entries and whose device has not shown whether positions matter; and the time since when there have been
+    /// any, in the clock of [`Scheduler::next`](super::Scheduler::next).
     pub(super) unproved: Vec<FileId>,
     pub(super) unproved_since: Option<u64>,
     pub(super) asked: AllAsked,
@@ -147,7 +146,7 @@ impl StrandPlan {
         }
     }
 
-    /// What is known of an entry: its odds are weighed by how often the strand was right.
+    /// The estimate of an entry: its odds weighed by the strand's record.
     pub(super) fn chance(&self, ordinal: u64) -> Chance {
         if self.is_guess {
             Chance {
@@ -162,8 +161,8 @@ impl StrandPlan {
         }
     }
 
-    /// Whether so many pages more may be unread at a time: of a guess no more than twice what it was right about, or one that
-    /// nothing is read of would never be seen to be wrong.
+    /// True if this many more pages may be unread. For a guess the limit is twice the number of right pages: a guess with no read would
+    /// never be seen to be wrong.
     pub(super) fn has_credit(&self, ordinal: u64, pages: u64) -> bool {
         let needs = self.is_guess && self.held > 0 && !self.come_true.contains(&ordinal);
         !needs || self.held + pages <= self.proof.credit()
@@ -177,7 +176,7 @@ impl StrandPlan {
         budget.hold(pages);
     }
 
-    /// And read or given up: with the last of its request goes what was read along.
+    /// And read or given up: infill is released with the last entry of its request.
     pub(super) fn release(&mut self, ordinal: u64, pages: u64, budget: &mut Budget) {
         if !self.come_true.contains(&ordinal) {
             self.held = self.held.saturating_sub(pages);
@@ -191,7 +190,7 @@ impl StrandPlan {
         self.queue.set_state(ordinal, State::Left);
     }
 
-    /// Entries in the queue that were not looked at yet.
+    /// Entries in the queue that were not considered yet.
     pub(super) fn waiting(&self) -> u64 {
         self.queue.end().saturating_sub(self.cursor)
     }

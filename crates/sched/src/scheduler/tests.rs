@@ -82,7 +82,7 @@ fn scattered(count: u64) -> Vec<u64> {
     (0..count).map(|n| n * 2).collect()
 }
 
-/// Further apart than by what is read along.
+/// Further apart than the largest gap.
 fn apart(count: u64) -> Vec<u64> {
     (0..count).map(|n| n * 4).collect()
 }
@@ -348,7 +348,7 @@ fn what_a_local_disk_is_asked_for_with_gaps_comes_in_few_requests() {
             "{requests:?}"
         );
     }
-    // Where gaps would cost more than they save, none of them is.
+    // Gaps that cost more than they save are not read.
     let far: Vec<u64> = (0..50).map(|n| 64 * n).collect();
     let mut scheduler = scheduler(&far, 1 << 16);
     let requests = scheduler.next(0, &mut OneDisk(Profile::solid_state()));

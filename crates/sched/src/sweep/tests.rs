@@ -144,7 +144,7 @@ fn entries_placed_late_are_still_asked_for_in_program_order() {
 #[test]
 fn a_pass_takes_along_what_lies_on_its_way() {
     let mut sweep = Sweep::in_passes();
-    // Read first: 0, 60 and 300. Between them, later: half of the one gap, and all of the other, which is too long.
+    // First: 0, 60 and 300. Between them, later: half of the first gap, and all of the second, which is too long.
     let first = [0, 60, 300];
     let later = (1..60).step_by(2).chain(61..300);
     for (ordinal, page) in (0..).zip(first.into_iter().chain(later)) {

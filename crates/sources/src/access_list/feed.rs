@@ -11,10 +11,10 @@ use foreread_plan::{Expected, Extent, FileId, Odds, PAGE, Pattern};
 use super::{AccessList, Entry, THREAD};
 use crate::{Nature, Outlook, Source};
 
-/// Entries taken while the list is locked.
+/// Number of entries taken while the list is locked.
 const TAKEN: usize = 256;
-/// Pages of one disclosure (1 MiB): a longer entry becomes several, or its first bytes would
-/// have to wait until all of it has room in the budget.
+/// Pages of one disclosure (1 MiB). A longer entry is split, because its first bytes would otherwise wait until all of it has room in the
+/// budget.
 const PIECE: u64 = 256;
 /// Pages of an entry (16 MiB) from which on it is a sequential stream by itself.
 pub(super) const BULK: u64 = 4096;
@@ -25,7 +25,7 @@ pub struct Feed {
     list: Arc<Mutex<AccessList>>,
     /// Taken from the list, latest first.
     taken: Vec<(Entry, bool)>,
-    /// What is left of the entry at hand.
+    /// The rest of the current entry.
     rest: Option<Remainder>,
     last: Option<(FileId, Range<u64>)>,
 }
@@ -34,7 +34,7 @@ pub struct Feed {
 #[derive(Clone, Debug)]
 struct Remainder {
     file: FileId,
-    /// Where the entry begins.
+    /// First page of the entry.
     first: u64,
     pages: Range<u64>,
     sequential: bool,
@@ -59,7 +59,7 @@ impl Feed {
         !self.taken.is_empty()
     }
 
-    /// Whether the list was replaced since this was asked last.
+    /// True if the list was replaced since the last call.
     fn is_void(&self) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.take_void()
@@ -93,7 +93,7 @@ impl Feed {
         Some(piece)
     }
 
-    /// Begin with an entry, unless all its pages are those of the one before.
+    /// Begins an entry, unless all its pages are those of the previous one.
     fn begin(&mut self, entry: &Entry, sequential: bool) {
         let file = entry.file;
         let Extent { offset, len } = entry.extent;

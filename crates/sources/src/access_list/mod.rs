@@ -9,8 +9,8 @@
 //! [`crate::Source`], discloses them from the program's place on; [`AccessList::read`] moves that
 //! place, and says when to ask the program for more.
 //!
-//! Invariant: no entry is disclosed that was passed before, unless it is being read; and what was disclosed of a
-//! list that has been replaced is declared void before anything else is disclosed.
+//! Invariant: an entry that was passed is not disclosed, unless it is being read. After a list was replaced, its disclosures are declared
+//! void before anything else is disclosed.
 
 mod feed;
 mod regions;
@@ -32,10 +32,10 @@ use store::{BEHIND, MOST, Store};
 
 /// The thread all entries count for: a list is one order.
 const THREAD: ThreadId = ThreadId(0);
-/// Entries of one file after which what it was like before counts half.
+/// Entries of one file after which earlier entries count half.
 const REMEMBERED: u32 = 4096;
 
-/// One access the program announces.
+/// An access announced by the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The file. Numbers end at 2^29.
@@ -43,24 +43,24 @@ pub struct Entry {
     /// The bytes; a length of 0 stands for the page that holds the offset when fetching, and for
     /// one byte when matching.
     pub extent: Extent,
-    /// Whether the callback gets it as the most recent marked access.
+    /// True if the callback is given this access as the most recent marked one.
     pub marked: bool,
 }
 
-/// What a read was to the list.
+/// Result of matching a read with the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// In no region: of no concern.
     Outside,
     /// On the list, ahead or just passed.
     Listed,
-    /// It matched the last entry of a list that is complete: time to ask for more.
+    /// It matched the last entry of a complete list: time to ask for more.
     RanOut,
     /// In a region, and not on the list.
     Unlisted,
 }
 
-/// What has happened to a list, since it was made.
+/// Counts of a list since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Entries accepted.
@@ -98,20 +98,20 @@ pub struct AccessList {
     counts: Counts,
 }
 
-/// Whether files are listed in sequence.
+/// Detects files that are listed in sequence.
 #[derive(Debug, Default)]
 struct ListOrder {
     streams: Streams,
     files: FxHashMap<FileId, Listed>,
 }
 
-/// How the entries of one file follow each other.
+/// Statistics of the order of one file's entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Listed {
     entries: u32,
-    /// Those that go on where the one before ended or are a stream by themselves.
+    /// Entries that continue the previous one, or are a stream by themselves.
     in_row: u32,
-    /// Those that go on where the one before ended and leave no page out.
+    /// Entries that continue the previous one without a gap.
     whole: u32,
     /// In all of them.
     bytes: u64,
@@ -125,7 +125,7 @@ impl Listed {
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
-    /// Count what there was half, once that is much.
+    /// Halves the earlier counts when they are large.
     fn fade(&mut self) {
         if self.entries >= REMEMBERED {
             self.entries /= 2;
@@ -136,7 +136,7 @@ impl Listed {
     }
 
     fn advice(self) -> Advice {
-        // The first goes on from nothing.
+        // The first entry continues nothing.
         let elsewhere = (self.entries - self.whole).saturating_sub(1);
         if self.in_row < self.entries.div_ceil(2) {
             Advice::Random
@@ -149,7 +149,7 @@ impl Listed {
 }
 
 impl ListOrder {
-    /// Add an entry; whether it is part of a stream that is to be left to the kernel.
+    /// Adds an entry. True if it is part of a stream that is left to the kernel.
     fn add(&mut self, entry: &Entry) -> bool {
         let Runs { whole, onward } = self.streams.runs(THREAD, entry.file, entry.extent);
         let long = entry.extent.len >= STREAM_AFTER;
@@ -161,7 +161,7 @@ impl ListOrder {
             whole: u32::from(whole > 0),
             bytes: entry.extent.len,
         });
-        // What is long is fetched however it is cut up: among others, the kernel's small windows would wait for those.
+        // A long entry in pieces is fetched as well: otherwise it would wait for the kernel's small windows.
         whole >= if long { BULK * PAGE } else { STREAM_AFTER }
     }
 }
@@ -246,7 +246,7 @@ impl AccessList {
         std::mem::swap(&mut self.order.streams, &mut draft.order.streams);
         for (file, listed) in draft.order.files.drain() {
             let known = self.order.files.entry(file).or_default();
-            // One list may say more than all before; none is forgotten at once.
+            // One list may have more entries than all lists before; none is forgotten at once.
             known.fade();
             known.add(listed);
         }
@@ -271,7 +271,7 @@ impl AccessList {
         count
     }
 
-    /// Empty the list, and forget what was passed. Numbers go on.
+    /// Empties the list and forgets passed entries. Numbering continues.
     pub fn clear(&mut self) {
         let first = self.end();
         self.replace(&mut Draft::new(&[], 0));
@@ -309,14 +309,14 @@ impl AccessList {
         (at < self.store.end()).then(|| (self.first + at, self.store.get(at).0))
     }
 
-    /// The entry with this number, while it is held.
+    /// The entry with this number, while it is stored.
     pub fn get(&self, n: u64) -> Option<Entry> {
         let ordinal = n.checked_sub(self.first)?;
         let held = self.store.base()..self.store.end();
         held.contains(&ordinal).then(|| self.store.get(ordinal).0)
     }
 
-    /// Whether a read of these bytes concerns the list.
+    /// True if a read of these bytes concerns the list.
     pub fn concerns(&self, file: FileId, extent: Extent) -> bool {
         self.regions.touch(file, extent)
     }
@@ -326,14 +326,14 @@ impl AccessList {
         self.marked
     }
 
-    /// What has happened so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What the kernel is best told of the order in which a file is read, as long as something is still listed. No order at
-    /// all: less than half of its entries go on where the one before ended, or are so long that they are streams by
-    /// themselves. From front to back: 2 MiB at least, and next to all entries go on and leave no page out.
+    /// Advice for the kernel about the order of a file's reads, while entries are listed. Random: less than half of its entries continue
+    /// the previous one or are streams by themselves. Sequential: 2 MiB at least, and nearly all entries continue the previous one without
+    /// a gap.
     pub fn advice(&self, file: FileId) -> Advice {
         let listed = self.order.files.get(&file).filter(|_| self.ahead() > 0);
         listed.map_or(Advice::Normal, |listed| listed.advice())
@@ -389,12 +389,12 @@ impl AccessList {
         }
     }
 
-    /// The program is at entry `n`: the same as reading it. Where it is not there yet, it will be
-    /// passed when it comes. `None` if the list is complete and has no such entry.
+    /// The program is at entry `n`: equivalent to reading it. An entry that is not listed yet will be passed when it is. `None` if the list
+    /// is complete and has no such entry.
     pub fn at(&mut self, n: u64) -> Option<Match> {
         let (base, end) = (self.first, self.store.end());
         let Some(ordinal) = n.checked_sub(base) else {
-            // Of a list that was emptied.
+            // Counts an entry of a list that was emptied.
             self.counts.listed += 1;
             return Some(Match::Listed);
         };
@@ -430,7 +430,7 @@ impl AccessList {
         self.note(&self.store.get(ordinal).0);
     }
 
-    /// A read of an entry ahead: what is before it is skipped, and those it covers are read with it.
+    /// A read of an entry ahead: entries before it are skipped, and entries that it covers are read with it.
     fn reach(&mut self, ordinal: u64, read: Extent) -> Match {
         self.far = None;
         self.counts.listed += 1;
@@ -475,8 +475,8 @@ impl AccessList {
         }
     }
 
-    /// Append up to `most` entries that were not disclosed yet, each with whether it is part of a sequential
-    /// stream. None before a replaced list was declared void.
+    /// Appends up to `most` undisclosed entries, each with a flag for a sequential stream. Nothing is appended before a replaced list was
+    /// declared void.
     fn disclose(&mut self, most: usize, out: &mut Vec<(Entry, bool)>) {
         if self.void {
             return;
@@ -488,7 +488,7 @@ impl AccessList {
         self.disclosed = to;
     }
 
-    /// Whether what was disclosed is void; true once, and disclosure starts over at the program's place.
+    /// True, once, if the disclosures are void; disclosure then starts again at the program's position.
     fn take_void(&mut self) -> bool {
         if self.void {
             self.disclosed = 0;

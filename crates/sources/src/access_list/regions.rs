@@ -1,4 +1,4 @@
-//! Which reads concern a list.
+//! Decides which reads concern a list.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use foreread_plan::{Extent, FileId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegionId(pub u32);
 
-/// Byte ranges of files, overlapping as they like.
+/// Byte ranges of files, which may overlap.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     files: BTreeMap<FileId, Vec<(RegionId, Range<u64>)>>,
@@ -41,7 +41,7 @@ impl Regions {
         self.files.remove(&file);
     }
 
-    /// Whether a read shares a byte with a region.
+    /// True if a read shares a byte with a region.
     pub(super) fn touch(&self, file: FileId, extent: Extent) -> bool {
         !extent.is_empty()
             && self.files.get(&file).is_some_and(|regions| {

@@ -1,14 +1,11 @@
 //! The entries of one list, and how a read finds its own among them.
 //!
-//! Entries are numbered by *ordinals* from 0 and lie packed in chunks, 20 bytes each. Those ahead of
-//! the position are chained, earliest first, in buckets by the block that holds them whole: a block
-//! is 4 KiB or the next power of two that fits. So a read looks into the few blocks it touches in
-//! each size that occurs, and the entries of one bucket overlap each other or share a page.
-//! With one bucket (8 bytes) for two to four entries an entry costs at most 24 bytes.
-//! The last [`BEHIND`] entries that were passed are chained too, latest first.
+//! Entries are numbered by *ordinals* from 0 and stored in chunks, 20 bytes each. Entries ahead of the position are chained, earliest
+//! first, in buckets by the block that contains them: a block is 4 KiB or the next power of two that fits. So a read searches the few
+//! blocks that it touches in each size in use, and the entries of one bucket overlap each other or share a page. With one bucket (8 bytes)
+//! for two to four entries an entry takes at most 24 bytes. The last [`BEHIND`] entries that were passed are chained too, latest first.
 //!
-//! Invariants: `base ≤ position ≤ end`; an entry is in exactly one chain while it is held; the first
-//! of a chain ahead is the one to be passed first.
+//! Invariants: `base ≤ position ≤ end`; a stored entry is in exactly one chain; the first of a chain ahead is passed first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,8 +20,8 @@ pub(super) const MOST: usize = 1 << 30;
 
 /// Entries in a chunk (80 KiB).
 const CHUNK: u64 = 4096;
-/// Buckets of a short list, and at most of one that has become longer (8 MiB). A still longer one gets so many times
-/// more: chaining millions anew takes a while, and memory for entries that never come is lost.
+/// Buckets of a short list, and the limit for a longer one (8 MiB). A still longer list gets a multiple of them: chaining millions again
+/// takes time, and memory for entries that never come is wasted.
 const FEW_BUCKETS: usize = 1024;
 const MANY_BUCKETS: usize = 1 << 20;
 const GROWTH: usize = 16;
@@ -32,7 +29,7 @@ const GROWTH: usize = 16;
 const CROWDED: u64 = 4;
 /// The smallest block, as a power of two.
 const SMALLEST: u32 = 12;
-/// The next entries looked at before any bucket is: programs mostly do what they said.
+/// The next entries, compared before any bucket is searched: programs mostly follow their lists.
 const NEAR: u64 = 4;
 /// Blocks a read may touch before going through all entries is the shorter way.
 const MANY: u64 = 1024;
@@ -46,7 +43,7 @@ const FILE: u32 = SEQUENTIAL - 1;
 /// The length stands in `Store::long`.
 const LONG: u32 = u32::MAX;
 
-/// An entry as it is kept.
+/// An entry as it is stored.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     low: u32,
@@ -54,7 +51,7 @@ struct Packed {
     len: u32,
     /// The file's number below, flags above.
     file: u32,
-    /// Ordinals to the next entry of the chain (ahead), or back to the one before (passed); 0 for none.
+    /// Distance in ordinals to the next entry of the chain (ahead), or to the previous one (passed); 0 for none.
     link: u32,
 }
 
@@ -77,7 +74,7 @@ const USED: u32 = 1 << 31;
 pub(super) struct Passed {
     pub(super) entry: Entry,
     pub(super) ordinal: u64,
-    /// Whether it had been read before its turn.
+    /// True if it was read before its turn.
     pub(super) read: bool,
 }
 
@@ -140,7 +137,7 @@ impl Store {
             + self.passed.capacity() * size_of::<u32>()
     }
 
-    /// Add at the end. `capacity` is what the list may grow to.
+    /// Appends an entry. `capacity` is the limit of the list's length.
     pub(super) fn push(&mut self, entry: &Entry, sequential: bool, capacity: usize) {
         let ordinal = self.end;
         if self.ahead() >= self.buckets.len() as u64 * CROWDED {
@@ -168,7 +165,7 @@ impl Store {
         self.chain(ordinal);
     }
 
-    /// The entry with this ordinal, while it is held, and whether it is part of a sequential stream.
+    /// The entry with this ordinal, while it is stored, and true if it is part of a sequential stream.
     pub(super) fn get(&self, ordinal: u64) -> (Entry, bool) {
         let packed = self.packed(ordinal);
         let entry = Entry {
@@ -265,7 +262,7 @@ impl Store {
         best: Option<u64>,
     ) -> Option<u64> {
         let head = self.passed[place(file, class, block, BEHIND)];
-        // A head that is out of date leads to no entry, or to some other that is tried in vain.
+        // An outdated head leads to no entry, or to another one that does not match.
         let mut back = (self.position as u32).wrapping_sub(head);
         let mut ordinal = self.position;
         loop {
@@ -302,7 +299,7 @@ impl Store {
         let head = &mut self.passed[place(entry.file, class, block, BEHIND)];
         let back = (ordinal as u32).wrapping_sub(*head);
         *head = ordinal as u32;
-        // A link to what is no longer held ends the chain as well.
+        // A link to an entry that is no longer stored also ends the chain.
         self.packed_mut(ordinal).link = back;
         self.position += 1;
         self.forget();
@@ -313,7 +310,7 @@ impl Store {
         }
     }
 
-    /// Let go of what is out of reach behind.
+    /// Drops entries too far behind.
     fn forget(&mut self) {
         self.base = self.base.max(self.position.saturating_sub(BEHIND));
         while self.first() + CHUNK <= self.base {
@@ -420,7 +417,7 @@ fn block_of(extent: Extent) -> (u32, u64) {
     (class, extent.offset >> class)
 }
 
-/// Where a block belongs in a table of `size` (a power of two): Fibonacci hashing.
+/// The bucket of a block in a table of `size` (a power of two): Fibonacci hashing.
 fn place(file: FileId, class: u32, block: u64, size: u64) -> usize {
     let key = block ^ u64::from(file.0) << 40 ^ u64::from(class) << 58;
     let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -36,7 +36,7 @@ fn read(list: &mut AccessList, entry: Entry) -> Match {
     list.read(entry.file, entry.extent)
 }
 
-/// Pages no two of which lie together: `n` below 2^32 is taken to another below 2^32.
+/// Pages without neighbours: a permutation of the numbers below 2^32.
 fn scattered(n: u64) -> u64 {
     n.wrapping_mul(2_654_435_761) % (1 << 32)
 }
@@ -222,7 +222,7 @@ impl Naive {
 enum Op {
     Set(Vec<Entry>, bool),
     Append(Vec<Entry>, bool),
-    /// Many entries at once, so that the window behind and a long list's index come into play.
+    /// Many entries at once, so that the window behind and the index of a long list are used.
     Bulk {
         seed: u64,
         count: u64,

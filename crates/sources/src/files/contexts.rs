@@ -1,13 +1,13 @@
 //! A value for each of a bounded number of keys, those longest unused dropped first.
 //!
-//! When the limit is reached the oldest quarter goes at once: an insertion costs a constant amount of work on average,
-//! and a look-up nothing but the look-up.
+//! When the limit is reached, the oldest quarter is dropped at once: an insertion has a constant cost on average, and a lookup has no extra
+//! cost.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Of so many entries one is dropped when there are too many.
+/// One entry in this many is dropped when there are too many.
 const DROPPED: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl<K: Copy + Eq + Hash, V> Bounded<K, V> {
         Some(value)
     }
 
-    /// The value of a key, made if there is none; `gone` is given those that leave for it.
+    /// The value of a key, created if absent; `gone` receives dropped values.
     pub(super) fn entry(
         &mut self,
         key: K,

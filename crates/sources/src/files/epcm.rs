@@ -5,14 +5,13 @@
 //! something, the child seen most often is predicted, then that one's, as long as the likelihood stays at or above the
 //! threshold. With a threshold above 0.5 each level has one such child at most.
 //!
-//! With a growth of one node an instance, the instance that made a node says nothing of what follows it: in the paper's counts each
-//! node of a sequence that never varies has one less than the node before, and after three instances the second file ahead has a
-//! likelihood of 1/3. Who looks ahead ([`Epcm::looking_ahead`]) has the likelihood of a sequence as the product of its steps, and that of a
-//! step as the child's count by the number of instances that could have come to a child.
+//! When a partition grows by one node per instance, the instance that created a node says nothing about its successors. In the paper's
+//! counts each node of an unvarying sequence has one less than the node before, and after three instances the second file ahead has a
+//! likelihood of 1/3. A model that looks ahead ([`Epcm::looking_ahead`]) computes the likelihood of a sequence as the product of its steps,
+//! and that of a step as the child's count divided by the number of instances that could have reached a child.
 //!
-//! With partition jumping (section 6) the sequence goes on where a partition ends: the last `jump` events of it are
-//! looked up in the partition that begins with the first of them. Who looks ahead goes on by trails ([`Trails`]) where no partition
-//! says anything.
+//! With partition jumping (section 6) the sequence continues where a partition ends: its last `jump` events are looked up in the partition
+//! that begins with the first of them. A model that looks ahead continues by trails ([`Trails`]) where no partition has a successor.
 
 use super::partition::{Partition, ROOT};
 use super::partitions::{Followed, Growth, NoPager, Pager, Partitions, Shape};
@@ -23,17 +22,17 @@ use super::{Context, LONGEST, Model, Prediction, Symbol};
 pub struct Epcm {
     partitions: Partitions,
     jump: usize,
-    /// Of who looks ahead.
+    /// Present in a model that looks ahead.
     trails: Option<Trails>,
 }
 
 impl Epcm {
-    /// A model that knows nothing, and jumps by so many events; 0 stands for no jumps.
+    /// An empty model that jumps by this many events; 0 means no jumps.
     pub fn new(shape: Shape, jump: usize) -> Self {
         Self::with_pager(shape, jump, Box::new(NoPager))
     }
 
-    /// A model that knows what the pager has.
+    /// A model with the pager's partitions.
     pub fn with_pager(shape: Shape, jump: usize, pager: Box<dyn Pager>) -> Self {
         Self {
             partitions: Partitions::new(shape, Growth::OneNode, jump.max(trails::MEMORY), pager),
@@ -42,9 +41,9 @@ impl Epcm {
         }
     }
 
-    /// Leave the instance that made a node out of the likelihood of what follows it: of a walk over 5,500 files that was seen three
-    /// times, 16 files are predicted in the median in place of one (docs/models.md). To ask for the pattern that says eight files, and not for
-    /// the longest that says one, led no further then, and its first file was wrong two to eight times as often.
+    /// Leaves the instance that created a node out of the likelihood of its successors. In a walk over 5,500 files that was seen three
+    /// times, 16 files are predicted in the median in place of one (docs/models.md). Preferring a pattern that predicts eight files to a
+    /// longer one that predicts one led no further, and its first file was wrong two to eight times as often.
     #[must_use]
     pub fn looking_ahead(self) -> Self {
         let trails = Trails::beside(self.partitions.shape.partitions);
@@ -68,7 +67,7 @@ impl Epcm {
         }
     }
 
-    /// Predicts from a node whose pattern was seen `before` times, at `odds` that the sequence comes to it. The odds of the last
+    /// Predicts from a node whose pattern was seen `before` times, with `odds` that the sequence reaches it. Returns the odds of the last
     /// prediction, and whether the partition ends there.
     fn follow(
         &self,
@@ -98,7 +97,7 @@ impl Epcm {
         (reached, true)
     }
 
-    /// Where the sequence goes on: the longest of its ends, of `jump` events at most, that a partition begins with.
+    /// The continuation of the sequence: the longest of its ends, of at most `jump` events, with which a partition begins.
     fn landing(&self, followed: &Followed, out: &[Prediction]) -> Option<(&Partition, u16)> {
         let all = followed.recent.len() + out.len();
         let event = |at| event(followed, out, at);
@@ -140,7 +139,7 @@ impl Epcm {
         self.partitions.partition(symbol)
     }
 
-    /// How often the pattern was seen.
+    /// Number of occurrences of a pattern.
     pub fn count(&self, pattern: &[Symbol]) -> u32 {
         self.partitions.count_of(pattern)
     }

@@ -1,6 +1,6 @@
 //! The last successor: a file is followed by the file that followed it last time (section 2).
 //!
-//! One entry a file. The model cannot say how sure it is: its likelihood is always 1.
+//! One entry per file. The model has no estimate of its certainty: its likelihood is always 1.
 
 use super::contexts::Bounded;
 use super::{Context, Model, Prediction, Symbol};
@@ -14,7 +14,7 @@ pub struct LastSuccessor {
 }
 
 impl LastSuccessor {
-    /// For at most so many files and contexts.
+    /// A model with limits of files and contexts.
     pub fn new(files: usize, contexts: usize) -> Self {
         Self {
             followers: Bounded::new(files),

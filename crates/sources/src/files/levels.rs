@@ -1,9 +1,9 @@
-//! The contexts of each process tree, and beside them one global context.
+//! Two levels: the context of each process tree, and one global context.
 //!
-//! What a program reads next depends first of all on what itself has read: its own context. What a program reads first,
-//! and which program is started next, only the sequence of all events says: the global context. Each level has a model of
-//! its own, so that the patterns of one are not counted with those of the other. The own context is asked first; where
-//! nothing is more likely than not in it, the one of the two that is surer of its next file is believed.
+//! A program's next read depends mostly on its own earlier reads: its own context. The first read of a program, and the next program to be
+//! started, are only visible in the sequence of all events: the global context. Each level has a model of its own, so their patterns are
+//! counted separately. The own context is asked first. If nothing is more likely than not there, the level with the higher likelihood for
+//! its next file is used.
 
 use super::{Context, Model, Prediction, Symbol};
 
@@ -46,7 +46,7 @@ impl<M: Model> Model for Levels<M> {
     }
 
     fn predict_after(&mut self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
-        // The machine's sequence goes on as if nothing had been asked.
+        // The global sequence is not changed by the question.
         self.own.predict_after(symbol, threshold, out);
     }
 

@@ -1,12 +1,12 @@
-//! Models of which file follows which: the paper "Design and Implementation of a Predictive File Prefetching Algorithm"
-//! (Kroeger and Long, USENIX 2001), section 2, and what its section 6 leaves to others. docs/models.md says what each
-//! model is, what it reaches, and how the paper's ambiguous places are read.
+//! Models of which file follows which: the paper "Design and Implementation of a Predictive File Prefetching Algorithm" (Kroeger and Long,
+//! USENIX 2001), section 2, and the future work of its section 6. docs/models.md describes each model, its results, and our reading of the
+//! paper's ambiguous places.
 //!
 //! One model a file, all behind [`Model`]:
 //!
 //! - [`LastSuccessor`]: the file that followed last time.
 //! - [`Trie`]: the finite multi-order context model, the reference for the others.
-//! - [`Pcm`]: the trie in partitions of a fixed number of nodes, whose counts are halved when they are full.
+//! - [`Pcm`]: the trie in partitions with a fixed number of nodes, whose counts are halved when they are full.
 //! - [`Epcm`]: deep partitions that grow by one node an instance, and predict sequences.
 //!
 //! A model that is [`Folded`] sees the start of a program and the files that it always begins with as one symbol.
@@ -56,9 +56,9 @@ impl Symbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Context(pub u64);
 
-/// Files predicted ahead, at most. Patterns that lead back to their beginning are predicted without end otherwise. On three
-/// builds 40.7 % of the waits are covered (without start-ups), 35.4 with 64, and as many files are fetched in vain. Half of what a linker opens is in
-/// memory already, so that 64 events are 20 ms: two seeks of a disk.
+/// Files predicted ahead, at most: patterns that return to their beginning would be predicted without end. On three builds 40.7 % of the
+/// waits are covered (without start-ups), 35.4 with 64, and as many files are wasted. Half of a linker's files are in memory already, so 64
+/// events are 20 ms: two seeks of a disk.
 const LONGEST: usize = 256;
 
 /// The context of an event that is only tried.
@@ -69,16 +69,15 @@ const TRIAL: Context = Context(u64::MAX - 1);
 pub struct Prediction {
     /// The file.
     pub symbol: Symbol,
-    /// How likely the context's events come to it, from 0 to 1.
+    /// Likelihood that the context reaches it, from 0 to 1.
     pub likelihood: f64,
-    /// How many events ahead: 1 for the next one.
+    /// Number of events ahead: 1 for the next one.
     pub ahead: u32,
 }
 
 /// A model of which file follows which.
 pub trait Model: Send {
-    /// The next event of a context. Without `learn` the model moves on to what is expected after the event, and
-    /// remembers nothing of it.
+    /// Adds the next event of a context. Without `learn` the model only moves its position, and remembers nothing.
     fn see(&mut self, context: Context, symbol: Symbol, learn: bool);
 
     /// The same, where the event is the start of a program.
@@ -86,14 +85,13 @@ pub trait Model: Send {
         self.see(context, symbol, learn);
     }
 
-    /// What is expected next in a context, with at least this likelihood: the nearest first, and of those for the same
-    /// event the one that the model believes most. With a threshold of 0 the first prediction is the model's most
-    /// likely next file.
+    /// The expected events of a context, with at least this likelihood, nearest first; among those for the same event the most likely
+    /// first. With a threshold of 0 the first prediction is the model's most likely next file.
     ///
     /// `out` is emptied first. Taking a list keeps the callers' loop free of allocations.
     fn predict(&self, context: Context, threshold: f64, out: &mut Vec<Prediction>);
 
-    /// What would be expected after this event alone; nothing is remembered of it.
+    /// The expected events after this event alone; the position does not change.
     fn predict_after(&mut self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
         self.see(TRIAL, symbol, false);
         self.predict(TRIAL, threshold, out);
@@ -109,7 +107,7 @@ pub trait Model: Send {
     /// Bytes of memory that the model holds, about.
     fn bytes(&self) -> usize;
 
-    /// Hands all that has changed to the pager, if there is one.
+    /// Passes all changes to the pager, if there is one.
     fn flush(&mut self) {}
 }
 

@@ -1,10 +1,9 @@
-//! One partition: a file and the patterns that begin with it, in a fixed number of nodes (section 2.2).
+//! A partition: a file and the patterns that begin with it, in a fixed number of nodes (section 2.2).
 //!
-//! When a node is needed and there is no room, all counts are divided by two and the nodes with a count of zero are
-//! cleared, each with all nodes below; when that frees none, the event is ignored.
+//! If a node is needed and there is no room, all counts are halved and nodes with a count of zero are cleared together with all nodes
+//! below. If that frees none, the event is ignored.
 //!
-//! A node has a stamp, which no other node ever has: who remembers a node by its place and stamp can tell whether that
-//! place has been cleared since.
+//! Each node has a unique stamp: whoever remembers a node by place and stamp can check whether the place has been cleared since.
 
 use thiserror::Error;
 
@@ -16,7 +15,7 @@ pub(super) const MOST_NODES: usize = 4096;
 const NONE: u16 = u16::MAX;
 /// The node of the pattern that is the partition's file alone.
 pub(super) const ROOT: u16 = 0;
-/// Bytes of a node as it is kept on disk: symbol, count, parent.
+/// Bytes of a node on disk: symbol, count, parent.
 const KEPT: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ struct Node {
     count: u32,
     stamp: u32,
     parent: u16,
-    /// The first child: the one seen last.
+    /// The first child: the latest one seen.
     child: u16,
     /// The next child of the same parent; of a free node, the next free one.
     next: u16,
@@ -46,7 +45,7 @@ pub enum DecodeError {
     /// The length is no number of nodes from 1 to the limit.
     #[error("{0} bytes are no partition")]
     Length(usize),
-    /// A node stands before its parent, is there twice, or was never seen.
+    /// A node is before its parent, occurs twice, or has a count of zero.
     #[error("node {0} of a partition cannot be there")]
     Node(usize),
 }
@@ -72,7 +71,7 @@ impl Partition {
         &self.nodes[usize::from(node)]
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.live.into()
     }
@@ -98,7 +97,7 @@ impl Partition {
         self.at(node).stamp
     }
 
-    /// Whether this is still the node that had the stamp.
+    /// True if this node still has the stamp.
     pub(super) fn holds(&self, node: u16, stamp: u32) -> bool {
         let there = self.nodes.get(usize::from(node));
         there.is_some_and(|there| there.stamp == stamp && (node == ROOT || there.parent != NONE))
@@ -114,7 +113,7 @@ impl Partition {
         self.children(node).find(|at| self.symbol(*at) == symbol)
     }
 
-    /// The child seen most often; of several, the one seen last.
+    /// The most frequent child; of equal ones, the latest.
     pub(super) fn best(&self, node: u16) -> Option<u16> {
         let mut best: Option<u16> = None;
         for child in self.children(node) {
@@ -136,7 +135,7 @@ impl Partition {
         }
     }
 
-    /// A new child, seen once; `None` if there is no room, or if the parent had to be cleared for room.
+    /// A new child with a count of one; `None` if there is no room, or if making room cleared the parent.
     pub(super) fn add(
         &mut self,
         parent: u16,
@@ -190,7 +189,7 @@ impl Partition {
         }
     }
 
-    /// Divides all counts by two and clears nodes whose count becomes 0. The root stays.
+    /// Halves all counts and clears nodes whose count becomes 0. The root stays.
     fn halve(&mut self) {
         for node in &mut self.nodes {
             node.count /= 2;

@@ -1,8 +1,7 @@
 //! The partitions of all files, and where each context is in them.
 //!
-//! A context is at several nodes at once: the one in each partition that begins with one of its last events, as long as
-//! what followed that event is a known pattern. [`Partitions::see`] moves all of them on; [`Growth`] says how a partition
-//! grows where the pattern is new.
+//! A context is at several nodes at once: one in each partition that begins with one of its latest events, while the following events form
+//! a known pattern. [`Partitions::see`] moves all of them on; [`Growth`] defines how a partition grows at a new pattern.
 //!
 //! Invariant: partitions, contexts and places of a context are bounded. A partition that leaves memory goes to the
 //! [`Pager`], and comes back from it when its file is seen again; places in it are lost.
@@ -15,14 +14,14 @@ use super::{Context, Symbol};
 
 /// Keeps the partitions that are not in memory.
 pub trait Pager: Send {
-    /// The partition of a file, if there is one. `stamp` gives each node its stamp, as [`Partition::decode`] asks for.
+    /// The stored partition of a file, if there is one. `stamp` provides each node's stamp, as in [`Partition::decode`].
     fn page_in(&mut self, symbol: Symbol, stamp: &mut dyn FnMut() -> u32) -> Option<Partition>;
 
     /// A partition that has changed since it came.
     fn page_out(&mut self, symbol: Symbol, partition: &Partition);
 }
 
-/// Keeps nothing: what leaves memory is forgotten.
+/// A pager that stores nothing: partitions that leave memory are forgotten.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPager;
 
@@ -37,17 +36,17 @@ impl Pager for NoPager {
 /// The limits of a partitioned model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Nodes of a partition, with the one of its file.
+    /// Nodes of a partition, including the file's own.
     pub size: usize,
     /// Events of a pattern: the depth of a partition.
     pub order: usize,
     /// Files that have a partition in memory.
     pub partitions: usize,
-    /// Contexts that are followed at once.
+    /// Contexts followed at the same time.
     pub contexts: usize,
 }
 
-/// How a partition grows where a pattern is new.
+/// Growth of a partition at a new pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
     /// By all that follows, up to the order.
@@ -78,12 +77,12 @@ pub(super) struct Followed {
     pub(super) places: VecDeque<NodeAt>,
     /// The last events, the oldest first: as many as a jump may take.
     pub(super) recent: VecDeque<Symbol>,
-    /// Whether the last event was counted.
+    /// True if the last event was counted.
     counted: bool,
 }
 
 impl Followed {
-    /// How often a node of this count was seen before the visit that is in progress, which has no successor yet.
+    /// Number of visits to a node with this count before the present one, which has no successor yet.
     pub(super) fn seen_before(&self, count: u32) -> f64 {
         f64::from(count.saturating_sub(self.counted.into()).max(1))
     }
@@ -121,7 +120,7 @@ impl Partitions {
         self.kept.get(symbol).map(|kept| &kept.partition)
     }
 
-    /// How often the pattern was seen, as far as its partition is in memory.
+    /// Number of occurrences of a pattern, if its partition is in memory.
     pub(super) fn count_of(&self, pattern: &[Symbol]) -> u32 {
         let Some((first, rest)) = pattern.split_first() else {
             return 0;

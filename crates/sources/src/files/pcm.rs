@@ -1,7 +1,7 @@
 //! Partitioned context modeling (section 2.2, Figure 3).
 //!
-//! The trie's patterns of up to `order` events, in a partition a file. It predicts the next event alone: from each
-//! pattern that the last events are an instance of, the longest first, the files whose likelihood reaches the threshold.
+//! The trie's patterns of up to `order` events, in one partition per file. It predicts the next event only: for each pattern that ends with
+//! the latest events, the longest first, the files whose likelihood reaches the threshold.
 
 use super::partition::Partition;
 use super::partitions::{Growth, NoPager, Pager, Partitions, Shape};
@@ -18,7 +18,7 @@ impl Pcm {
         Self::with_pager(shape, Box::new(NoPager))
     }
 
-    /// A model that knows what the pager has.
+    /// A model with the pager's partitions.
     pub fn with_pager(shape: Shape, pager: Box<dyn Pager>) -> Self {
         Self {
             partitions: Partitions::new(shape, Growth::Whole, 0, pager),
@@ -30,7 +30,7 @@ impl Pcm {
         self.partitions.partition(symbol)
     }
 
-    /// How often the pattern was seen.
+    /// Number of occurrences of a pattern.
     pub fn count(&self, pattern: &[Symbol]) -> u32 {
         self.partitions.count_of(pattern)
     }

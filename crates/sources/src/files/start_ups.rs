@@ -1,24 +1,23 @@
-//! Start-ups: the files that a program opens first, whatever it is used for. A start-up counts as one symbol with the start.
+//! Start-ups: the files that a program opens first, for every use. A start-up and the start form one symbol.
 //!
-//! `cat` opens the linker's cache, its library and a dozen files of its locale before the file that it is for. To a model
-//! these are events as any other: a pattern from one use to the next is then two dozen events long, and a partition, which
-//! grows by one node an instance, takes as many rounds until it reaches the second file. So a model that is [`Folded`] sees
-//! the start of the program alone, and then the files that are not of its start-up. Where it predicts the start, the
-//! start-up is predicted with it.
+//! `cat` opens the linker's cache, its library and a dozen files of its locale before its actual file. To a model these are events like any
+//! other: a pattern from one use to the next then has two dozen events, and a partition, which grows by one node per instance, takes as
+//! many rounds to reach the second file. So a model that is [`Folded`] sees only the program's start, and then the files outside its
+//! start-up. When it predicts the start, the start-up is predicted with it.
 //!
-//! What a start-up is, the runs of the program say: a run's files up to the first that neither the run before opened nor
-//! two others in a row. A file that more than half of the runs had there is of the start-up, so that runs in
-//! another locale do not end it.
+//! A start-up is learnt from runs of the program: the files of a run up to the first that was not opened by the previous run or in two
+//! other runs in a row. A file belongs to the start-up if more than half of the runs opened it there, so a run in another locale does not
+//! end it.
 //!
-//! Invariants: as many programs as the limit says, each with as many files as are predicted at once; a file costs a
-//! comparison with those of its start-up.
+//! Invariants: the number of programs is limited, and each has at most as many files as are predicted at once. Adding a file costs one
+//! comparison with those of the start-up.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::contexts::Bounded;
 use super::{Context, LONGEST, Model, Prediction, Symbol};
 
-/// Programs whose start-ups are known: a desktop runs some hundred. Each takes up to 3 KiB.
+/// Programs with a known start-up: a desktop runs a few hundred. Each takes up to 3 KiB.
 const PROGRAMS: usize = 1024;
 /// Runs that are counted, at most; then all counts are halved, so that the last runs count most.
 const RUNS: u8 = 15;
@@ -34,10 +33,10 @@ struct Member {
     times: u8,
 }
 
-/// What is known of a program.
+/// What is known about a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Program {
-    /// Runs that were compared with the one before.
+    /// Runs that were compared with their predecessor.
     runs: u8,
     /// In the order in which they are opened.
     members: Vec<Member>,
@@ -119,7 +118,7 @@ pub enum NoStartUps {
     Counts(usize),
 }
 
-/// Those of all programs. Clones are the same: one is the model's, another is saved.
+/// The start-ups of all programs. Clones share their content: one is the model's, another is saved.
 #[derive(Clone, Debug)]
 pub struct StartUps(Arc<Mutex<Bounded<Symbol, Program>>>);
 
@@ -150,10 +149,10 @@ impl StartUps {
         bytes
     }
 
-    /// Those that these bytes are.
+    /// Decodes start-ups.
     ///
     /// # Errors
-    /// Where no start-ups were encoded like this.
+    /// When the bytes are not encoded start-ups.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoStartUps> {
         let wrong = NoStartUps::Length(bytes.len());
         let start_ups = Self::default();
@@ -211,7 +210,7 @@ impl StartUps {
         }
     }
 
-    /// Puts predictions after those that are there, each start with its start-up.
+    /// Appends predictions, each start with its start-up.
     fn unfold(&self, list: &[Prediction], threshold: f64, out: &mut Vec<Prediction>) {
         let all = self.lock();
         for one in list {
@@ -226,7 +225,7 @@ impl StartUps {
         }
     }
 
-    /// What follows a file in the start-up that it belongs to, if most starts of all programs that open it are of one.
+    /// The successors of a file in its start-up, if most starts of all programs that open the file have the same.
     fn after(&self, symbol: Symbol, threshold: f64, out: &mut Vec<Prediction>) {
         let all = self.lock();
         let known = all.iter().filter_map(|(_, program)| {
@@ -258,7 +257,7 @@ struct Run {
     start: Symbol,
     /// The files that it has opened, each once.
     files: Vec<Symbol>,
-    /// While it opens what all do: the place of the next file of the start-up.
+    /// During the start-up: the place of the next file in it.
     next: Option<usize>,
     learn: bool,
 }
@@ -271,7 +270,7 @@ pub struct Folded<M> {
 }
 
 impl<M: Model> Folded<M> {
-    /// The model, which follows so many contexts, with start-ups that are known already.
+    /// The model, with this limit of contexts and with known start-ups.
     pub fn new(model: M, start_ups: StartUps, contexts: usize) -> Self {
         Self {
             model,

@@ -1,9 +1,8 @@
 //! Files and program starts as symbols: by identity that survives rename and rewrite.
 //!
-//! A name that is known keeps its symbol, whatever inode it now leads to: editors and compilers write a new file and
-//! rename it over the old one. A name that is not known, of an inode that is, is the symbol of that inode: the file was
-//! renamed. It keeps its former name beside the new one until one of the two turns out to be another file: an editor
-//! that keeps a backup renames the file away and writes a new one under the old name.
+//! A known name keeps its symbol, whatever inode it leads to: editors and compilers write a new file and rename it over the old one. An
+//! unknown name of a known inode gets that inode's symbol: the file was renamed. It keeps its former name as well until one of the two
+//! turns out to be another file: an editor that keeps a backup renames the file away and writes a new one under the old name.
 //!
 //! A temporary file has another name each time: in a folder of temporary files, the names that mkstemp makes of one
 //! pattern are one symbol, which stands for the latest of them.
@@ -23,10 +22,10 @@ use super::contexts::Bounded;
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Letters and digits at the end of a name that mkstemp(3) puts there.
 const RANDOM: usize = 6;
-/// What stands for them in the name that a symbol is known by: no file's name has it.
+/// Placeholder of temporary parts in the name of a symbol: no file's name contains it.
 const ANY: &str = "\0";
 
-/// What a symbol stands for.
+/// The kind of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SymbolKind {
     /// A file that is opened.
@@ -35,8 +34,7 @@ pub enum SymbolKind {
     Start,
 }
 
-/// Which file it is: device, inode and time of making tell it, because a file system gives the inode of a deleted file to
-/// the next one.
+/// The identity of a file: device, inode and creation time, because a file system reuses the inodes of deleted files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The device's number.
@@ -51,10 +49,10 @@ pub struct Identity {
 struct SymbolNames {
     kind: SymbolKind,
     path: Box<Path>,
-    /// The name before that, as long as it may still be this file's.
+    /// The former name, while it may still be this file's.
     former: Option<Box<Path>>,
     identity: Option<Identity>,
-    /// Of a pattern of temporary names, the one met last.
+    /// For a pattern of temporary names, the latest one.
     latest: Option<Box<Path>>,
 }
 
@@ -68,7 +66,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// For at most so many files and programs.
+    /// A table with this limit of files and programs.
     pub fn new(limit: usize) -> Self {
         Self {
             known: Bounded::new(limit),
@@ -78,12 +76,12 @@ impl Symbols {
         }
     }
 
-    /// How many are known.
+    /// Number of symbols.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether none is.
+    /// True if there are no symbols.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -99,7 +97,7 @@ impl Symbols {
         self.paths(kind).get(&*pattern(path)).copied()
     }
 
-    /// The program that this symbol is the start of, if it is one.
+    /// The program whose start this symbol is, if it is one.
     pub fn program(&self, symbol: Symbol) -> Option<&Path> {
         let known = self.known.get(symbol);
         known
@@ -107,7 +105,7 @@ impl Symbols {
             .map(|known| &*known.path)
     }
 
-    /// What the symbol stands for.
+    /// The kind of a symbol.
     pub fn kind(&self, symbol: Symbol) -> Option<SymbolKind> {
         self.known.get(symbol).map(|known| known.kind)
     }
@@ -119,7 +117,7 @@ impl Symbols {
             .map(|(symbol, known)| (symbol, known.kind, &*known.path))
     }
 
-    /// Puts back a symbol of an earlier session. `false` if its number or name is taken.
+    /// Restores a symbol of an earlier session. `false` if its number or name is in use.
     pub fn restore(&mut self, symbol: Symbol, kind: SymbolKind, path: &Path) -> bool {
         let taken = self.known.get(symbol).is_some() || self.paths(kind).contains_key(path);
         if taken || symbol == Symbol::SYSTEM_START || symbol.0 == u32::MAX {
@@ -130,7 +128,7 @@ impl Symbols {
         true
     }
 
-    /// The symbol of what is met under this name, with this identity if that is known.
+    /// The symbol of a file or program with this name, and with this identity if it is known.
     pub fn meet(&mut self, kind: SymbolKind, path: &Path, identity: Option<Identity>) -> Symbol {
         let name = pattern(path);
         let symbol = self.meet_named(kind, &name, identity);
@@ -263,8 +261,8 @@ fn pattern(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(folder.join(format!("{kept}{ANY}{end}")))
 }
 
-/// Whether these letters are no word: capitals, small letters or digits among each other. A capital that begins a word,
-/// and a number after small letters at its end, are found in words, too.
+/// True if these letters do not form a word: capitals, small letters and digits alternate. A leading capital, and digits at the end of
+/// small letters, also occur in words.
 fn is_random(letters: &[u8]) -> bool {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => Some(0),
@@ -312,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_file_written_anew_under_its_name_keeps_its_symbol() {
-        // A compiler, or an editor that writes beside and renames over it.
+        // A compiler, or an editor that writes a new file and renames it over the old one.
         let mut symbols = Symbols::new(100);
         let first = file(&mut symbols, "/a", 1);
         let beside = file(&mut symbols, "/a.new", 2);

@@ -73,8 +73,8 @@ fn figure_2_the_pattern_ca_was_seen_three_times_and_is_followed_by_a_and_c_alike
     for (pattern, count) in counts {
         assert_eq!(trie.count(&letters(pattern)), count, "{pattern}");
     }
-    // BCA has no descendants, as patterns are of 3 events. CA was followed by A and by C, each once out of twice; the
-    // third time, what follows has not been seen yet.
+    // BCA has no descendants, because patterns have 3 events. CA was followed by A and by C once each; the successor of its third instance
+    // was not seen yet.
     let next = predicted(&trie, 0.5);
     assert_eq!(likelihood(&next, 'A'), Some(0.5));
     assert_eq!(likelihood(&next, 'C'), Some(0.5));
@@ -94,7 +94,7 @@ fn an_event_that_is_not_learnt_is_not_counted_and_is_no_visit_in_progress() {
             for symbol in letters("CA") {
                 model.see(ONE, symbol, false);
             }
-            // CA was seen three times, and what followed the third time is not known.
+            // CA was seen three times, and the third successor is unknown.
             let next = predicted(model.as_ref(), 0.0);
             assert_eq!(likelihood(&next, 'A'), Some(1.0 / 3.0));
             assert_eq!(likelihood(&next, 'C'), Some(1.0 / 3.0));
@@ -159,7 +159,7 @@ fn figure_4_inf_is_followed_by_the_sequence_orm_at_34_of_37() {
     );
     // A threshold above it ends the sequence before R.
     assert_eq!(names(&predicted(&epcm, 0.93)), "O");
-    // If ORM follows, each count goes up by one, and what follows M becomes its child.
+    // If ORM follows, each count is increased by one, and M's successor becomes its child.
     see(&mut epcm, &letters("ORMS"));
     assert_eq!(counts(&epcm), [38, 36, 35, 35]);
     assert_eq!(epcm.count(&letters("INFORMS")), 1);
@@ -200,7 +200,7 @@ fn a_full_partition_halves_its_counts_and_clears_what_comes_to_nothing() {
         [3, 2, 0, 1],
         "6, 4 and 1 were halved, and D took the room of C"
     );
-    // Where halving frees nothing the event is ignored: D is seen often enough to stay.
+    // If halving frees nothing the event is ignored: D has a high enough count to stay.
     pair(&mut pcm, "AD", 7);
     pair(&mut pcm, "AC", 1);
     assert_eq!(["AB", "AC", "AD"].map(|word| count(&pcm, word)), [1, 0, 4]);
@@ -247,7 +247,7 @@ fn a_walk_that_was_seen_three_times_is_foretold_far_ahead_by_who_looks_ahead() {
     let files: Vec<Symbol> = foretold.iter().map(|one| one.symbol).collect();
     assert_eq!(files, walk[1..=files.len()]);
     assert!(files.len() >= 50, "{}", files.len());
-    // What goes another way each second time is no such sequence: 3 of 6 instances after the first.
+    // A sequence with another successor each second time is not certain: 3 of 6 instances after the first.
     let other: Vec<Symbol> = walk
         .iter()
         .flat_map(|one| [*one, Symbol(one.0 + 1000)])

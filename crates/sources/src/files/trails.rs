@@ -1,9 +1,8 @@
-//! Trails: what came next the last time, after the same last 24, 12 or 6 events.
+//! Trails: the last successor of the same latest 24, 12 or 6 events.
 //!
-//! A partition grows by one node an instance, so that after three runs a pattern is four events long. Programs begin alike: a linker
-//! that is started 39 times opens the same 14 files each time, and then its own. No pattern that is shorter than such
-//! a beginning says which of the 39 it is. The last two dozen events do, after a single run: they reach back to before the
-//! beginning. Their hash is enough to tell them from others.
+//! A partition grows by one node per instance, so after three runs a pattern has four events. Programs begin alike: a linker started 39
+//! times opens the same 14 files each time, then its own. No pattern shorter than this beginning shows which of the 39 it is. The latest
+//! two dozen events do, after a single run, because they reach back beyond the beginning. Their hash is enough to distinguish them.
 //!
 //! The lengths are in geometric progression, as in predictors of branches: the longest that is known is believed.
 //!
@@ -19,20 +18,20 @@ use super::contexts::Bounded;
 const LENGTHS: [usize; 3] = [24, 12, 6];
 /// Events that are needed of a sequence.
 pub(super) const MEMORY: usize = LENGTHS[0];
-/// Trails in memory, at most, three an event: what went on in the last 87,000 events. Each takes up to 50 bytes, and [`KEPT`] saved.
+/// Trails in memory, at most, three per event: the last 87,000 events. Each takes up to 50 bytes in memory, and [`KEPT`] bytes on disk.
 const MOST: usize = 1 << 18;
-/// Trails for each file whose partition is in memory, at most.
+/// Trails per file with a partition in memory, at most.
 const FOR_FILE: usize = 16;
-/// Bytes of a saved trail: its key, what came next, and both counts.
+/// Bytes of a saved trail: its key, its successor, and both counts.
 const KEPT: usize = 14;
 /// Times that are counted, at most; then both counts are halved, so that the last times count most.
 const TIMES: u8 = 15;
 
-/// What followed a trail.
+/// The successor of a trail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     next: Symbol,
-    /// Times that it came again, and that something else did: at least once where it is not what came first.
+    /// Number of times that it occurred again, and that another one occurred: at least one if the first successor was replaced.
     right: u8,
     wrong: u8,
 }
@@ -50,7 +49,7 @@ impl Step {
         if symbol == self.next {
             self.right += 1;
         } else if self.wrong >= self.right {
-            // It goes another way now, or one way and the other: neither is certain.
+            // The successor has changed or alternates: neither is certain.
             *self = Self {
                 next: symbol,
                 right: 0,
@@ -94,12 +93,12 @@ impl Default for Trails {
 }
 
 impl Trails {
-    /// At most so many.
+    /// A table with this limit.
     pub(super) fn new(limit: usize) -> Self {
         Self(Arc::new(Mutex::new(Bounded::new(limit))))
     }
 
-    /// As many as go with so many files.
+    /// A table for this many files.
     pub(super) fn beside(files: usize) -> Self {
         Self::new(files.saturating_mul(FOR_FILE).min(MOST))
     }
@@ -119,10 +118,10 @@ impl Trails {
         bytes
     }
 
-    /// Those that these bytes are.
+    /// Decodes trails.
     ///
     /// # Errors
-    /// Where no trails were encoded like this.
+    /// When the bytes are not encoded trails.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoTrails> {
         let (kept, rest) = bytes.as_chunks::<KEPT>();
         if kept.len() > MOST || !rest.is_empty() {
@@ -160,7 +159,7 @@ impl Trails {
         }
     }
 
-    /// What comes after so many events, and how likely.
+    /// The successor of this many events, with its likelihood.
     pub(super) fn next(
         &self,
         count: usize,

@@ -1,8 +1,8 @@
 //! The finite multi-order context model (section 2.1, Figure 2): every pattern of up to `order` events, with how often it
 //! was seen.
 //!
-//! It is the reference that the other models are checked against, and no more: its size is bounded by a limit of nodes
-//! alone. When the limit is reached new patterns are not learnt.
+//! It is the reference for tests of the other models and nothing else: its size is bounded only by a limit of nodes. At the limit new
+//! patterns are not learnt.
 
 use std::collections::VecDeque;
 
@@ -33,12 +33,12 @@ pub struct Trie {
 #[derive(Clone, Debug, Default)]
 struct Places {
     nodes: VecDeque<usize>,
-    /// Whether that event was counted.
+    /// True if that event was counted.
     counted: bool,
 }
 
 impl Trie {
-    /// For patterns of up to `order` events and at most so many nodes and contexts.
+    /// A trie for patterns of up to `order` events, with limits of nodes and contexts.
     pub fn new(order: usize, nodes: usize, contexts: usize) -> Self {
         Self {
             nodes: Vec::new(),
@@ -49,7 +49,7 @@ impl Trie {
         }
     }
 
-    /// How often the pattern was seen.
+    /// Number of occurrences of a pattern.
     pub fn count(&self, pattern: &[Symbol]) -> u32 {
         let Some((first, rest)) = pattern.split_first() else {
             return 0;

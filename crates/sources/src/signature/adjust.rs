@@ -1,8 +1,8 @@
-//! Signatures that were learnt elsewhere, adjusted to what the program reads now (the paper, section V.C).
+//! Adjusts signatures learnt elsewhere to the program's present reads (the paper, section V.C).
 //!
-//! Two reads give a stride and a size. Where both are the signature's, the signature is followed from the place that the
-//! program is at; where one of them is, the other is learnt from the program, and the line through the two reads is
-//! followed; where none is, the signature is left. What is followed is followed only while it holds.
+//! Two reads give a stride and a size. If both are the signature's, the signature is followed from the program's position. If one of them
+//! is, the other is learnt from the program, and the line through the two reads is followed. If neither is, the signature is not used. A
+//! signature is followed only while it is right.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,24 +16,23 @@ use super::walk::Walk;
 /// Terms that a signature may have to be kept: 16 KiB.
 const TERMS: usize = 64;
 
-/// Loops that are kept for a kind of file: a bound on memory and on what a record holds; other bounds were not measured.
+/// Loops kept per role: a bound on memory and on the size of a record; other bounds were not measured.
 pub(super) const LOOPS: usize = 4;
 
 /// Reads of a loop that are counted to see which of several is the largest.
 const LOOKED_AT: usize = 1 << 12;
 
-/// The signature of a kind of file: what an earlier run has left, or this run for the files to come.
+/// The signature of a role: from an earlier run, or from this run for later files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learnt {
     /// The kind of file.
     pub role: Role,
-    /// How it is read.
+    /// The loop of its reads.
     pub nest: Loop,
 }
 
 impl Learnt {
-    /// What files of this role teach by how one of them was read: the loops with the most reads, no two of which begin alike,
-    /// at most [`LOOPS`].
+    /// The signatures of this role learnt from one file: the loops with the most reads, no two of which begin alike, at most [`LOOPS`].
     pub fn of(role: Role, trace: &Trace) -> Vec<Self> {
         let mut loops: Vec<&Loop> = trace.terms.iter().filter_map(Self::kept).collect();
         let reads = |nest: &&Loop| Walk::new(Loop::clone(nest)).take(LOOKED_AT).count();
@@ -49,7 +48,7 @@ impl Learnt {
         nests.map(|nest| Self { role, nest }).collect()
     }
 
-    /// The loop that a term is, if it is one that is kept.
+    /// The loop of a term, if it is kept.
     fn kept(term: &Term) -> Option<&Loop> {
         match term {
             Term::Loop(nest) if Self::fits(nest) => Some(nest),
@@ -57,7 +56,7 @@ impl Learnt {
         }
     }
 
-    /// Whether a loop is small enough to be kept.
+    /// True if a loop is small enough to be kept.
     pub(super) fn fits(nest: &Loop) -> bool {
         fn terms(body: &[Term]) -> usize {
             let inner = body.iter().map(|term| match term {
@@ -92,14 +91,14 @@ impl Step {
     }
 }
 
-/// What is done about a signature.
+/// The decision about a signature.
 #[derive(Clone, Debug)]
 pub(super) enum Adjusted {
-    /// It is followed from here.
+    /// It is followed from this position.
     Follow(Model),
     /// The program's own line is followed from here.
     Learn(Line),
-    /// Nothing.
+    /// It is not used.
     Leave,
 }
 

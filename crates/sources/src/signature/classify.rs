@@ -4,8 +4,8 @@
 //! {READ, <Non-contiguous, 3d strided>, <repetitive>, <variable size, large>, <random>}
 //! ```
 //!
-//! A stream of accesses is classified by its terms: what has most of the accesses names the pattern. Nothing is
-//! expanded; the work is linear in the number of terms.
+//! A stream of accesses is classified by its terms: the kind with the most accesses names the pattern. Nothing is expanded; the work is
+//! linear in the number of terms.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -21,16 +21,16 @@ const MEDIUM: u64 = 65_536;
 /// Share of the accesses, in percent, that a kind of pattern needs to give the whole its name.
 const NAMING: u64 = 80;
 
-/// Where the accesses are.
+/// The spatial pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spatial {
-    /// One access has no spatial pattern.
+    /// A single access has no spatial pattern.
     None,
-    /// Each begins where the one before ended.
+    /// Each access begins where the previous one ended.
     Contiguous,
     /// At one stride.
     Fixed,
-    /// At strides of so many dimensions.
+    /// Strides in this many dimensions.
     Dimensions(usize),
     /// At one stride, backward.
     Negative,
@@ -40,7 +40,7 @@ pub enum Spatial {
     Combination,
 }
 
-/// Whether the pattern occurs again.
+/// Repetition of the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repetition {
     /// It occurs once.
@@ -49,7 +49,7 @@ pub enum Repetition {
     Repetitive,
 }
 
-/// Whether requests differ in size.
+/// Variation of request sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variation {
     /// All have one size.
@@ -58,7 +58,7 @@ pub enum Variation {
     Variable,
 }
 
-/// How large requests are, on average.
+/// Mean size of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// At most a page.
@@ -72,7 +72,7 @@ pub enum Size {
 /// When the accesses are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temporal {
-    /// One access has no temporal pattern.
+    /// A single access has no temporal pattern.
     None,
     /// At fixed intervals, each or in bursts.
     Periodic,
@@ -149,7 +149,7 @@ impl Size {
         }
     }
 
-    /// What a request of so many bytes is.
+    /// The class of a request with this many bytes.
     pub const fn of(bytes: u64) -> Self {
         if bytes <= SMALL {
             Self::Small
@@ -174,18 +174,18 @@ impl Temporal {
     }
 }
 
-/// What kind of pattern accesses have, without the accesses.
+/// A pattern signature: the kind of the accesses, without the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternSignature {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Where.
+    /// The spatial pattern.
     pub spatial: Spatial,
-    /// Whether again.
+    /// The repetition.
     pub repetition: Repetition,
-    /// Whether requests differ in size.
+    /// The variation of request sizes.
     pub variation: Variation,
-    /// How large they are.
+    /// The size of requests.
     pub size: Size,
     /// When.
     pub temporal: Temporal,
@@ -334,14 +334,14 @@ fn spatial(term: &Term) -> Spatial {
     }
 }
 
-/// Whether a term begins where the one before it ends, or ends where the one after it begins.
+/// True if a term begins where the previous one ends, or ends where the next one begins.
 fn goes_on(before: Option<&Term>, term: &Term, after: Option<&Term>) -> bool {
     let joins = |one: &Term, next: &Term| end(one).is_some_and(|end| end == next.head());
     before.is_some_and(|before| joins(before, term))
         || after.is_some_and(|after| joins(term, after))
 }
 
-/// Where the last access of a term ends; `None` if that is a loop of no iterations.
+/// The end of a term's last access; `None` for a loop without iterations.
 fn end(term: &Term) -> Option<i64> {
     match term {
         Term::Read(read) => Some(read.offset.base.wrapping_add(read.len.base)),
@@ -352,7 +352,7 @@ fn end(term: &Term) -> Option<i64> {
     }
 }
 
-/// Whether each access of a loop begins where the one before ended.
+/// True if each access of a loop begins where the previous one ended.
 fn contiguous(nest: &Loop) -> bool {
     let mut reads: Vec<&Read> = Vec::new();
     for term in &nest.body {
@@ -372,8 +372,8 @@ fn contiguous(nest: &Loop) -> bool {
         && ends(last) == first.offset.base.wrapping_add(first.offset.step(0))
 }
 
-/// How many accesses a term is, and of how many bytes. Where inner counts vary, what the middle iteration has counts for
-/// all: exact for numbers that change by fixed steps in one loop.
+/// Number of a term's accesses, and of their bytes. If inner counts vary, the middle iteration represents all: exact for numbers that
+/// change by fixed steps in one loop.
 fn volume(term: &Term) -> (u64, f64) {
     fn middle(number: &Affine, halves: &[f64]) -> f64 {
         let steps = number.steps.iter().zip(halves.iter().rev());

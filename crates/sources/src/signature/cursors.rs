@@ -1,10 +1,10 @@
 //! The cursors of one file, found apart: places that move through it by equal strides, whatever is read in between.
 //!
-//! A read that is exactly what a cursor expects is that cursor's. Any other read joins a small window of reads that no
-//! cursor expected; with two of them at equal distances, and sizes that change equally, it makes a new cursor. So
-//! a read that was expected costs a comparison with each cursor, and one that was not a look at the window besides.
+//! A read that equals a cursor's expectation belongs to that cursor. Any other read is added to a small window of unexpected reads.
+//! Together with two of them at equal distances, and with sizes that change equally, it forms a new cursor. So an expected read costs a
+//! comparison with each cursor, and an unexpected one a search of the window in addition.
 //!
-//! Invariant: `expects[n]` is the offset that `cursors[n]` expects, and [`NOWHERE`] where there is no cursor.
+//! Invariant: `expects[n]` is the offset that `cursors[n]` expects, or [`NOWHERE`] if there is no such cursor.
 
 use foreread_plan::{Extent, ThreadId};
 
@@ -24,12 +24,12 @@ pub(super) struct Line {
     pub(super) next: Extent,
     /// Bytes from the start of one extent to that of the next; never 0.
     pub(super) stride: i64,
-    /// Bytes by which each extent is longer than the one before.
+    /// Growth of each extent over the previous one, in bytes.
     pub(super) growth: i64,
 }
 
 impl Line {
-    /// The line on which these two extents follow each other, if they are apart and the line goes on.
+    /// The line through these two extents, if they are apart and the line continues.
     pub(super) fn through(before: Extent, last: Extent) -> Option<Self> {
         let stride = difference(last.offset, before.offset)?;
         let growth = difference(last.len, before.len)?;
@@ -64,7 +64,7 @@ fn difference(to: u64, from: u64) -> Option<i64> {
     i64::try_from(i128::from(to) - i128::from(from)).ok()
 }
 
-/// A line with what is known of the program's way along it.
+/// A line, with the program's progress along it.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     /// The read that it expects.
@@ -73,17 +73,16 @@ pub(super) struct Cursor {
     pub(super) lead: Lead,
     /// The thread that read last.
     pub(super) thread: ThreadId,
-    /// Distinguishes a cursor from the one that had its slot before.
+    /// Distinguishes a cursor from the former one in its slot.
     pub(super) generation: u32,
 }
 
-/// How a read relates to the cursors of its file.
+/// The relation of a read to the cursors of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
     /// The cursor in this slot expected it.
     Expected(usize),
-    /// This read and two before it form a new cursor, in this slot. The cursor that lost the slot had disclosed so many
-    /// reads in vain.
+    /// This read and two earlier ones form a new cursor, in this slot. The former cursor of the slot had disclosed this many reads in vain.
     Found(usize, u64),
     /// Nobody expected it.
     Stray,
@@ -101,7 +100,7 @@ pub(super) struct Cursors {
     reads: u64,
     found: u32,
     rest: Pause,
-    /// What a new cursor has to show.
+    /// The proof required of a new cursor.
     caution: Caution,
 }
 
@@ -217,7 +216,7 @@ impl Cursors {
     /// A line that ends in this read: two reads of the window are as far from each other as the later one is from it.
     fn find(&mut self, last: Extent) -> Option<Line> {
         let count = self.window.len();
-        // A bit for each offset in the window: most of what is looked for is not there.
+        // One bit for each offset in the window: most searched offsets are not there.
         let bit = |offset: u64| 1_u64 << (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
         let there = self.window.iter().fold(0, |all, one| all | bit(one.offset));
         for back in 1..=count {

@@ -1,4 +1,4 @@
-//! Whether accesses come at regular times (the paper's temporal dimension).
+//! Detects whether accesses come at regular times (the paper's temporal dimension).
 //!
 //! Intervals between the starts of accesses are compared with their mean: all of them, and those between bursts,
 //! where an interval many times the mean begins a new burst. Memory is fixed, and each access costs a few additions
@@ -11,7 +11,7 @@ const SEEN: u64 = 8;
 /// Standard deviation, as a share of the mean, up to which intervals are regular: timers of a busy system are late
 /// by a few percent, and exponential intervals, which are random, have 1.
 const SPREAD: f64 = 0.1;
-/// How many times the mean interval so far begins a new burst.
+/// A new burst begins after this many mean intervals.
 const BURST: f64 = 8.0;
 
 /// Intervals of one kind.
@@ -68,7 +68,7 @@ impl Times {
         self.all.add(interval);
     }
 
-    /// What the times are; irregular where they run backward.
+    /// The temporal pattern; irregular if times run backward.
     pub fn temporal(&self) -> Temporal {
         match self.last {
             Some(_) if self.all.count == 0 && !self.backward => Temporal::None,

@@ -23,7 +23,7 @@ pub(super) struct Flow {
     pub(super) thread: ThreadId,
     pub(super) file: FileId,
     pub(super) size: u64,
-    /// Whether the kernel reads none of the file ahead.
+    /// True if the kernel does not read the file ahead.
     pub(super) unaided: bool,
     /// As it was before the round.
     pub(super) lead: Lead,
@@ -36,7 +36,7 @@ pub(super) struct Flow {
     pub(super) last: Range<u64>,
 }
 
-/// Where the reads of a flow come from.
+/// The origin of a flow's reads.
 pub(super) enum Next {
     Line(Line),
     Nest(Peekable<Predicted>),

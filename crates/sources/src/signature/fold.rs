@@ -1,16 +1,16 @@
 //! When groups of terms are iterations of one loop.
 //!
-//! Three groups that follow each other are, where all numbers in them change by the same step from the first to the
-//! second and from the second to the third (Ketterlin and Clauss, "Prediction and trace compression of data access
-//! addresses through nested loop recognition", CGO 2008). Two groups are taken for iterations where the second has
-//! been seen in part only, and that part is a loop like the first group's.
+//! Three consecutive groups are iterations of one loop if all their numbers change by the same step from the first to the second and from
+//! the second to the third (Ketterlin and Clauss, "Prediction and trace compression of data access addresses through nested loop
+//! recognition", CGO 2008). Two groups count as iterations if only a part of the second was seen, and that part is a loop like the first
+//! group's.
 //!
 //! All functions here are pure: terms in, a loop or nothing out.
 
 use super::pattern::{Affine, Loop, Read, Term};
 
-/// The body of the loop whose iterations these groups are. Without a third group any two like ones will do. `open`:
-/// the last term of the last group is a loop that is still going on, so that its count says nothing.
+/// The body of the loop whose iterations these groups are. Without a third group any two similar ones match. `open`: the last term of the
+/// last group is a loop in progress, so its count is not final.
 pub(crate) fn merge(
     first: &[Term],
     second: &[Term],
@@ -25,7 +25,7 @@ fn body(a: &[Term], b: &[Term], c: Option<&[Term]>, depth: usize, open: bool) ->
     if b.len() != size || c.is_some_and(|c| c.len() != size) {
         return None;
     }
-    // The last term first: it is the one that the caller has not compared yet.
+    // Last term first: it is the one that the caller has not compared yet.
     let mut merged = Vec::with_capacity(size);
     for number in (0..size).rev() {
         let open = open && number + 1 == size;
@@ -66,7 +66,7 @@ fn term(a: &Term, b: &Term, c: Option<&Term>, depth: usize, open: bool) -> Optio
     }
 }
 
-/// The number whose values in the first iterations these are; the loop is the one at this depth.
+/// The affine number with these values in the first iterations; the loop is at this depth.
 fn affine(a: &Affine, b: &Affine, c: Option<&Affine>, depth: usize) -> Option<Affine> {
     let step = b.base.wrapping_sub(a.base);
     if a.steps != b.steps
@@ -79,7 +79,7 @@ fn affine(a: &Affine, b: &Affine, c: Option<&Affine>, depth: usize) -> Option<Af
     Some(merged)
 }
 
-/// What comes before a loop.
+/// The iterations before a loop.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Absorbed {
     /// Terms of the stack that belong to the loop.
@@ -90,9 +90,8 @@ pub(crate) struct Absorbed {
     pub(crate) rest: usize,
 }
 
-/// How much of the end of `stack` the iterations before the first of `nest` are, whole ones, then a part of one. The
-/// first iterations of a nest look otherwise than the later ones where an inner count grows: what is repeated once or
-/// twice is no loop yet.
+/// The number of terms at the end of `stack` that are iterations before the first of `nest`: whole ones, then a part of one. If an inner
+/// count grows, the first iterations of a nest differ from later ones: one or two repetitions are not a loop yet.
 pub(crate) fn before(nest: &Loop, stack: &[Term]) -> Absorbed {
     let mut found = Absorbed::default();
     loop {

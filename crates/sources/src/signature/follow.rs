@@ -5,13 +5,13 @@
 //! threads. Whichever has predicted more of the thread's latest reads is followed; where they are level, the nest, which
 //! knows where rows end.
 //!
-//! Everything that is followed has a *lead* ([`Lead`]): reads disclosed ahead, half as many as it has predicted correctly. When
-//! half of a lead is read, all leads are extended, in the order in which the program is expected to read. When a pattern
-//! breaks, everything disclosed becomes void, and the other patterns are disclosed again. Because this costs time, it waits
-//! until the cost is small for each read made since ([`CREDIT`]).
+//! Everything that is followed has a *lead* ([`Lead`]): reads disclosed ahead, half as many as it has predicted correctly. When half of a
+//! lead is read, all leads are extended, in the order in which the program is expected to read. When a pattern breaks, everything disclosed
+//! becomes void, and the other patterns are disclosed again. Because this costs time, it waits until the cost is small for each read made
+//! since ([`CREDIT`]).
 //!
-//! Sequential streams are left to the kernel's read-ahead, which recognises them equally soon; a stream that begins after a
-//! jump is disclosed. Nothing is disclosed of a file whose size is unknown, and nothing past its end.
+//! Sequential streams are left to the kernel's read-ahead, which recognises them equally soon; a stream that begins after a jump is
+//! disclosed. Nothing is disclosed for a file of unknown size, nor beyond a file's end.
 //!
 //! Invariant: the tables have fixed sizes, all within 16 MiB; the least recently read entry leaves a full table. A follower
 //! with disclosed reads, or with reads to disclose, is in `active`.
@@ -31,31 +31,31 @@ use super::table::Table;
 use crate::streams::Stream;
 use crate::{Nature, Outlook, Source};
 
-/// Files whose size and roles are remembered (40 bytes each).
+/// Number of files whose size and roles are remembered (40 bytes each).
 const FACTS: usize = 1 << 15;
-/// Files whose cursors are followed (3 KiB each).
+/// Number of files whose cursors are followed (3 KiB each).
 const FILES: usize = 1024;
-/// Pairs of a thread and a file whose nests are followed (16 KiB each).
+/// Number of pairs of thread and file whose nests are followed (16 KiB each).
 const PAIRS: usize = 256;
 /// Roles, and first steps, of which signatures are kept for files to come (16 KiB each, at most).
 const LEARNT: usize = 128;
 /// Nests and cursors that may have disclosed reads at the same time.
 const ACTIVE: usize = 256;
-/// Reads that are disclosed again because another pattern broke, for each read of the program, at most. One costs some 50
-/// ns here and in the queue: no more than half a microsecond a read.
+/// Reads disclosed again because another pattern broke, per read of the program, at most. One costs about 50 ns here and in the queue: no
+/// more than half a microsecond per read.
 const CREDIT: u64 = 8;
 /// Credit that can be saved up: as many reads as are disclosed at a time.
 const SAVED: u64 = 1 << 15;
 /// A pattern that predicted this many reads correctly is kept for later files.
 pub const KEPT_AFTER: u64 = 16;
 
-/// What is known of a file besides its reads.
+/// Facts about a file besides its reads.
 #[derive(Clone, Copy, Debug, Default)]
 struct FileTraits {
     size: u64,
     role: Role,
     turn: Role,
-    /// Whether the kernel reads none of it ahead.
+    /// True if the kernel does not read the file ahead.
     unaided: bool,
 }
 
@@ -63,13 +63,13 @@ struct FileTraits {
 #[derive(Debug)]
 struct Pair {
     nest: Nest,
-    /// How many of the latest reads the nest, and the cursors, predicted, in parts of [`ALL`].
+    /// Number of the latest reads that the nest, and the cursors, predicted, in parts of [`ALL`].
     by_nest: u16,
     by_cursor: u16,
-    /// The first read of the file, or the one that broke a pattern, until a second comes.
+    /// The first read of the file, or the read that broke a pattern, until a second one comes.
     first: Option<Extent>,
     is_new: bool,
-    /// Whether a pattern has broken in this file.
+    /// True if a pattern has broken in this file.
     is_later: bool,
     seen: Stream,
     disclosed: Stream,
@@ -98,7 +98,7 @@ impl Pair {
         }
     }
 
-    /// Whether the nest is followed, and not the cursors.
+    /// True if the nest is followed, and not the cursors.
     fn nest_leads(&self) -> bool {
         self.by_nest >= self.by_cursor
     }
@@ -143,7 +143,7 @@ impl Default for Signatures {
 }
 
 impl Signatures {
-    /// Nothing is known yet.
+    /// A source without any knowledge.
     pub fn new() -> Self {
         Self::default()
     }
@@ -276,7 +276,7 @@ impl Signatures {
         }
     }
 
-    /// The first two reads of a thread in a file, or after a pattern: is there a signature for them?
+    /// Checks the first two reads of a thread in a file, or after a pattern, for a known signature.
     fn begins(&mut self, thread: ThreadId, file: FileId, extent: Extent) {
         let facts = match self.facts.get(file) {
             Some(_) => *self.facts.used(file, self.now, FileTraits::default),
@@ -309,7 +309,7 @@ impl Signatures {
                 if let Met::Found(slot, _) = cursors.admit(line, thread, self.now)
                     && let Some(cursor) = cursors.get(slot)
                 {
-                    // Until one of both is right, the cursor is all there is.
+                    // Until the nest or the cursor is right, the cursor is used.
                     pair.by_cursor = pair.by_cursor.max(pair.by_nest + 1);
                     let follower = Follower::Cursor(file, slot, cursor.generation);
                     self.wake(follower);
@@ -433,8 +433,7 @@ impl Signatures {
         })
     }
 
-    /// Discloses the reads of all flows, in the order in which they are expected, until there is no more room. True if reads
-    /// are left.
+    /// Discloses the reads of all flows, in the expected order, until there is no more room. True if reads are left.
     fn disclose_flows(
         &mut self,
         mut flows: Vec<Flow>,

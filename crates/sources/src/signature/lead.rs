@@ -1,4 +1,4 @@
-//! How many reads of a pattern are disclosed ahead of the program, and how likely they are.
+//! Number of a pattern's reads disclosed ahead of the program, and their likelihood.
 //!
 //! A pattern begins with a lead of [`FIRST`] reads, the paper's distance (section V.E). Later its lead is half the number of
 //! reads that it predicted correctly, so that at least two thirds of the reads fetched for a pattern that breaks were made.
@@ -7,11 +7,11 @@
 //! quarter; two cursors 95, 99 and 99.6 %; backward reads on a disk took 333, 385 and 464 ms, and 4 KiB at 2 MiB 3.99, 3.99
 //! and 4.02 s.
 //!
-//! Where a pattern has been right `n` times, its next `k` reads come with a chance of `n / (n + k)`, Laplace's rule of
-//! succession; [`FIRST`] times are taken for granted.
+//! If a pattern has been right `n` times, its next `k` reads have a probability of `n / (n + k)`, Laplace's rule of succession; [`FIRST`]
+//! successes are assumed.
 //!
-//! A pattern counts as broken when it was not read for much longer than it uses to be, in reads of its file. One of
-//! a program that reads nothing in between is broken at the second read that goes elsewhere.
+//! A pattern counts as broken when it was not used for much longer than usual, measured in reads of its file. If the program reads nothing
+//! in between, it is broken at the second read elsewhere.
 
 use foreread_plan::Odds;
 
@@ -24,7 +24,7 @@ pub(super) const MOST: u64 = 4096;
 /// A pattern is given up after a pause of this many times its usual pause.
 const GONE: f32 = 64.0;
 
-/// How often something comes, in counts of a clock that others move too.
+/// Frequency of an event, in counts of a clock that other events advance as well.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tempo {
     at: u64,
@@ -62,7 +62,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// Of a pattern found at this read of its file and of all.
+    /// The lead of a pattern found at this read of its file and of all files.
     pub(super) fn new(reads: u64, now: u64) -> Self {
         Self {
             right: 0,
@@ -142,8 +142,7 @@ impl Lead {
         !self.broken && reads.saturating_sub(self.own.at) as f32 > usual + 1.0
     }
 
-    /// The program has left the pattern: none of its reads are disclosed until one is made. Returns the number of reads
-    /// disclosed in vain.
+    /// The program has left the pattern: none of its reads are disclosed until one is made. Returns the number of reads disclosed in vain.
     pub(super) fn breaks(&mut self) -> u64 {
         let vain = self.disclosed;
         self.void();
@@ -158,7 +157,7 @@ impl Lead {
         now.saturating_sub(self.all.at) as f32 > GONE * self.pace()
     }
 
-    /// Another pattern of the same reads has taken its place.
+    /// Another pattern of the same reads has replaced it.
     pub(super) fn renews(&mut self) {
         self.broken = false;
     }
@@ -180,8 +179,8 @@ impl Lead {
     }
 }
 
-/// Reads that a new pattern must predict correctly before it is disclosed: none at first. The number grows with each
-/// pattern that breaks early, because random reads form a pattern every now and then.
+/// Reads that a new pattern must predict correctly before it is disclosed: none at first. The number grows with each pattern that breaks
+/// early, because random reads form a pattern every now and then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Caution(u64);
 
@@ -189,7 +188,7 @@ pub(super) struct Caution(u64);
 const CAUTION: u64 = 63;
 
 impl Caution {
-    /// Whether this pattern has shown enough.
+    /// True if this pattern has proved itself.
     pub(super) fn allows(self, lead: &Lead) -> bool {
         lead.right >= self.0
     }
@@ -209,8 +208,7 @@ impl Caution {
     }
 }
 
-/// Whether to go on looking for a pattern where none has been found for long: ever less often, so that reads in no order
-/// cost next to nothing.
+/// Decides when to search for a pattern if none has been found for long: ever less often, so that random reads cost next to nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     fruitless: u32,
@@ -224,13 +222,13 @@ const TRY: u32 = 256;
 const LONGEST: u32 = 4096;
 
 impl Pause {
-    /// Whether this read is to be looked at.
+    /// True if this read is to be examined.
     pub(super) fn looks(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0
     }
 
-    /// Whether the read that was looked at was predicted. Returns whether a pause begins.
+    /// Notes whether the examined read was predicted. True if a pause begins.
     pub(super) fn note(&mut self, predicted: bool) -> bool {
         if predicted {
             self.fruitless = self.fruitless.saturating_sub(2);

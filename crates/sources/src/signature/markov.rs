@@ -1,11 +1,10 @@
-//! What follows no loop: which stride mostly follows which (the paper's Figure 3, last resort).
+//! Reads outside all loops: which stride mostly follows which (the paper's Figure 3, last resort).
 //!
 //! A first-order Markov chain over strides, from the start of one read to the start of the next. For each stride the
 //! table has the few strides that followed it, with how often they did. A stride is predicted where it followed
 //! in at least [`LIKELY`] of the cases, and a series of them while the product of their likelihoods is as large.
 //!
-//! Invariant: the table has a fixed size. A stride that finds its place taken ages the holder, and takes the place
-//! once the holder's count is 0.
+//! Invariant: the table has a fixed size. A stride whose slot is occupied lowers the occupant's count, and replaces it when that is 0.
 
 use foreread_plan::Extent;
 
@@ -20,19 +19,19 @@ const LIKELY: u64 = 75;
 const SEEN: u32 = 4;
 /// Counts are halved at this number, so that the table follows a program that changes.
 const MOST: u32 = 64;
-/// Reads predicted at once, at most: an error in one spoils all after it.
+/// Reads predicted at once, at most: an error in one makes all later ones wrong.
 const SERIES: usize = 16;
 
-/// A stride, and what followed.
+/// A stride and its successors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Followers {
     stride: i64,
-    /// How often the stride was seen.
+    /// Number of occurrences of the stride.
     seen: u32,
     followers: [(i64, u32); FOLLOWERS],
 }
 
-/// Which stride follows which.
+/// The table of strides and their successors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Markov {
     /// Allocated at the first stride.
@@ -66,7 +65,7 @@ impl Markov {
         self.stride = None;
     }
 
-    /// What follows a stride, and how likely that is, in percent.
+    /// The successor of a stride, and its likelihood in percent.
     fn likely(&self, stride: Option<i64>) -> Option<(i64, u64)> {
         let stride = stride?;
         let place = self.places.get(slot(stride))?;
@@ -78,7 +77,7 @@ impl Markov {
         (percent >= LIKELY).then_some((*next, percent))
     }
 
-    /// Whether there is a read expected next.
+    /// True if a next read is expected.
     pub(crate) fn predicts(&self) -> bool {
         self.likely(self.stride).is_some()
     }
@@ -150,7 +149,7 @@ impl Followers {
     }
 }
 
-/// Where a stride stands in the table (Fibonacci hashing).
+/// The slot of a stride in the table (Fibonacci hashing).
 fn slot(stride: i64) -> usize {
     let hash = (stride as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (hash >> 58) as usize % PLACES

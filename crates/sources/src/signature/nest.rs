@@ -1,5 +1,4 @@
-//! One thread's reads of one file, as nested loops: the recogniser, or a signature learnt from another file, and the reads
-//! disclosed.
+//! One thread's reads of one file as nested loops: the recogniser, or a signature learnt from another file, with the disclosed reads.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use super::lead::{Caution, Lead, Pause};
 use super::pattern::Loop;
 use super::rounded::{self, Fit, Rounding};
 
-/// How a read relates to a nest.
+/// The relation of a read to a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The nest predicted it.
@@ -29,12 +28,12 @@ pub(super) enum Said {
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
     builder: Builder,
-    /// Loops whose offsets are rounded.
+    /// Recogniser of loops whose offsets are rounded.
     rounding: Rounding,
     /// A signature learnt elsewhere, while it holds.
     model: Option<Model>,
     pub(super) lead: Lead,
-    /// Where telling goes on.
+    /// The reads after the disclosed ones.
     ahead: Option<Peekable<Predicted>>,
     caution: Caution,
     rest: Pause,
@@ -61,7 +60,7 @@ impl Iterator for Predicted {
 }
 
 impl Nest {
-    /// Of a thread and a file that begin at this read of all.
+    /// A nest for a thread and a file that begin at this read of all.
     pub(super) fn new(now: u64) -> Self {
         Self {
             builder: Builder::new(Limits::ONLINE),
@@ -158,12 +157,12 @@ impl Nest {
         }
     }
 
-    /// Telling goes on with these.
+    /// Sets the reads that follow the disclosed ones.
     pub(super) fn goes_on(&mut self, ahead: Peekable<Predicted>) {
         self.ahead = Some(ahead);
     }
 
-    /// What was learnt of it, where there is a loop.
+    /// The learnt loop, if there is one.
     pub(super) fn learnt(&self) -> Option<Arc<Loop>> {
         let nest = self.builder.nest()?;
         Learnt::fits(nest).then(|| Arc::new(nest.clone()))

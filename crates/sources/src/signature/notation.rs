@@ -6,7 +6,7 @@
 //! {READ, 0, 1, ([8192, 4096, 100]), 1}
 //! ```
 //!
-//! Invariant: [`parse`](super::parse) reads what is printed here and gives back an equal signature.
+//! Invariant: [`parse`](super::parse) accepts this output and returns an equal signature.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -19,11 +19,11 @@ pub struct Signature {
     pub operation: Operation,
     /// The accesses.
     pub term: Term,
-    /// Time from one access to the next, in microseconds, where it is regular.
+    /// Time from one access to the next in microseconds, if it is regular.
     pub period: Option<u64>,
 }
 
-/// How a term is printed.
+/// The printed form of a term.
 pub(crate) enum Form<'a> {
     /// `([stride, size, count]), 1`: strides from one access to the next.
     Strides(Vec<Stride<'a>>, Option<u64>),
@@ -58,7 +58,7 @@ impl Signature {
         dimension(&self.term)
     }
 
-    /// How often the whole pattern occurs: the number that the notation ends with.
+    /// Number of occurrences of the whole pattern: the last number of the notation.
     pub fn repetitions(&self) -> u64 {
         match form(&self.term) {
             Form::Strides(..) => 1,
@@ -67,7 +67,7 @@ impl Signature {
     }
 }
 
-/// How many strides a term has.
+/// Number of a term's strides.
 pub(crate) fn dimension(term: &Term) -> usize {
     let Term::Loop(nest) = term else {
         return 1;
@@ -79,7 +79,7 @@ pub(crate) fn dimension(term: &Term) -> usize {
     }
 }
 
-/// How a term is printed: in the short form where that says all.
+/// The printed form of a term: the short form if that is complete.
 pub(crate) fn form(term: &Term) -> Form<'_> {
     let nest = match term {
         Term::Read(read) => {
@@ -124,7 +124,7 @@ pub(crate) fn form(term: &Term) -> Form<'_> {
     }
 }
 
-/// Whether all reads move by the same stride and have fixed sizes.
+/// True if all reads move by the same stride and have fixed sizes.
 fn alike(reads: &[&Read]) -> bool {
     let step = reads.first().map(|read| read.offset.step(0));
     reads
@@ -184,7 +184,7 @@ fn parts(f: &mut Formatter<'_>, body: &[Term], period: &mut Option<u64>) -> fmt:
     Ok(())
 }
 
-/// One read or a run of them.
+/// A read or a run of reads.
 fn run(
     f: &mut Formatter<'_>,
     read: &Read,

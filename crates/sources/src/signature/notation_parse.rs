@@ -1,8 +1,7 @@
 //! Reads the notation of I/O signatures (`docs/signatures.md` has the grammar).
 //!
-//! Beside what [`Signature`] prints, the forms that only the paper's own signatures have are read. The text comes from
-//! outside: whatever is in it, the reader ends with a value or an [`Error`] that names line and column. Nesting is
-//! bounded by [`DEPTH`].
+//! Besides the output of [`Signature`], forms that occur only in the paper's own signatures are accepted. The text is untrusted: for any
+//! content the parser ends with a value or an [`Error`] that names line and column. Nesting is bounded by [`DEPTH`].
 
 use thiserror::Error;
 
@@ -21,7 +20,7 @@ pub struct Error {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What was expected there.
+    /// The expected input at that place.
     pub trouble: String,
 }
 
@@ -52,7 +51,7 @@ enum Element {
     Stride(i64, Affine, u64),
     /// With a start of its own.
     Term(Term),
-    /// `[{start, stride, 1}, size, count]`, which alone is all there is.
+    /// `[{start, stride, 1}, size, count]`, which must be the whole term.
     Run(Term),
 }
 
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
             return Ok(only.clone());
         }
         if strides.is_empty() {
-            // Where both counts are printed, all is repeated as often as both say.
+            // If both counts are printed, the repetitions are their product.
             let count = Affine::constant(match inside {
                 Some(inside) => self.product(start, inside, outside)?,
                 None => outside,
@@ -348,7 +347,7 @@ impl<'a> Reader<'a> {
         Ok(numbers)
     }
 
-    /// The temporal pattern, if there is one.
+    /// Parses the temporal pattern, if there is one.
     fn time(&mut self, period: &mut Option<u64>) -> Result<(), Error> {
         if self.found(',') {
             *period = Some(self.count()? as u64);
@@ -536,7 +535,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether no number has a step for a loop that is not there.
+/// True if no number has a step for a missing loop.
 fn fits(term: &Term, loops: usize) -> bool {
     match term {
         Term::Read(read) => [&read.offset, &read.len]

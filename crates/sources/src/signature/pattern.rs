@@ -1,4 +1,4 @@
-//! How a series of reads is written down: nested loops.
+//! The representation of a series of reads: nested loops.
 //!
 //! A [`Term`] is one read or a [`Loop`]. A loop has a count and a body of terms. Offsets, lengths and counts are
 //! [`Affine`]: a constant plus a step for each enclosing loop, times the index of that loop. Fixed and negative
@@ -18,7 +18,7 @@
 
 use foreread_plan::Extent;
 
-/// What a series of accesses does.
+/// The operation of a series of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads.
@@ -47,8 +47,8 @@ impl Operation {
 pub struct Affine {
     /// The value where all indices are 0.
     pub base: i64,
-    /// What is added for each iteration of the enclosing loops, the innermost loop first. Loops beyond the last
-    /// entry add nothing; the last entry is never 0.
+    /// The step per iteration of each enclosing loop, the innermost first. Loops beyond the last entry have a step of 0; the last entry is
+    /// never 0.
     pub steps: Vec<i64>,
 }
 
@@ -59,17 +59,17 @@ impl Affine {
         Self { base, steps }
     }
 
-    /// What is added for each iteration of the enclosing loop at this depth; 0 is the innermost.
+    /// The step per iteration of the enclosing loop at this depth; 0 is the innermost.
     pub fn step(&self, depth: usize) -> i64 {
         self.steps.get(depth).copied().unwrap_or(0)
     }
 
-    /// Whether the value is the same in all iterations.
+    /// True if the value is the same in all iterations.
     pub fn is_constant(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Adds the step of a loop put around all others: the one at this depth.
+    /// Adds the step of a new outermost loop, which is at this depth.
     pub(crate) fn enclose(&mut self, depth: usize, step: i64) {
         if step != 0 {
             self.steps.resize(depth, 0);
@@ -119,9 +119,9 @@ pub struct Read {
 /// Terms that are repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Loop {
-    /// How often; a count below 1 is no time at all.
+    /// Number of iterations; a count below 1 means none.
     pub count: Affine,
-    /// What is repeated.
+    /// The repeated terms.
     pub body: Vec<Term>,
 }
 
@@ -135,7 +135,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// One read of these bytes.
+    /// A single read of these bytes.
     pub const fn read(extent: Extent) -> Self {
         Self::Read(Read {
             offset: Affine::constant(extent.offset as i64),
@@ -151,7 +151,7 @@ impl Term {
         }
     }
 
-    /// How many loops are inside each other, this term's own included.
+    /// Nesting depth, including this term's own loop.
     pub fn depth(&self) -> usize {
         match self {
             Self::Read(_) => 0,
@@ -175,7 +175,7 @@ impl Term {
         }
     }
 
-    /// Has the index of the enclosing loop at this depth count from `by`.
+    /// Changes the index of the enclosing loop at this depth to start at `by`.
     pub(crate) fn shift(&mut self, depth: usize, by: i64) {
         match self {
             Self::Read(read) => {
@@ -191,8 +191,7 @@ impl Term {
         }
     }
 
-    /// Appends the term as it stands outside of all loops: what is repeated less than three times is written out,
-    /// as the recogniser leaves it.
+    /// Appends the term as it is outside all loops: fewer than three repetitions are written out, as the recogniser leaves them.
     pub(crate) fn settle(self, out: &mut Vec<Term>) {
         match self {
             Self::Loop(inner) if inner.count.is_constant() && inner.count.base < 3 => {
@@ -208,7 +207,7 @@ impl Term {
 }
 
 impl Loop {
-    /// What iteration `index` is, as it stands outside of the loop, by terms of the body.
+    /// Iteration `index` outside the loop, by terms of the body.
     pub(crate) fn iteration(&self, index: i64) -> Vec<Vec<Term>> {
         let parts = self.body.iter().map(|term| {
             let mut part = Vec::new();
@@ -234,7 +233,7 @@ impl Loop {
         0
     }
 
-    /// Has the index count from `by`.
+    /// Changes the index to start at `by`.
     pub(crate) fn shift(&mut self, by: i64) {
         for term in &mut self.body {
             term.shift(0, by);

@@ -1,11 +1,10 @@
-//! What kind of file a file is, whatever its name is this time.
+//! Roles: the kind of a file, independent of its name in one run.
 //!
-//! A role is a normal form of the path: each number in a name is one digit's worth of it, a temporary name is any, and what
-//! the program was given as an argument is the argument of that place and kind. Files of one role are expected to be read
-//! alike, in this run and from run to run.
+//! A role is a normal form of the path: each number in a name becomes one placeholder digit, a temporary name any name, and an argument of
+//! the program the argument of that place and kind. Files of one role are expected to be read alike, in this run and from run to run.
 //!
-//! A file whose name has nothing in common with any that is known has a second role: the first, second, ... file with this
-//! extension that the program has opened.
+//! A file whose name is unlike all known names has a second role: the first, second, ... file with this extension that the program has
+//! opened.
 
 use std::hash::Hasher;
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 /// Letters and digits at the end of a name that mkstemp(3) puts there.
 const TEMPORARY: usize = 6;
 
-/// Kinds of file whose turns are counted: a program may open files of any names.
+/// Number of extensions whose files are counted: a program may open files of any names.
 const KINDS: usize = 1 << 12;
 
 /// The roles of one run's files.
@@ -131,8 +130,8 @@ fn normal(name: &[u8]) -> Vec<u8> {
     normal
 }
 
-/// Whether these letters are no word: as long as mkstemp makes them or a multiple, both capitals, small letters or digits
-/// among each other, with a change of kind after each other letter or so.
+/// True if these letters do not form a word: of the length that mkstemp uses or a multiple, with both capitals, small letters or digits
+/// mixed, changing about every second letter.
 fn is_random(word: &[u8]) -> bool {
     let hexadecimal = word.len() >= 8 && word.iter().all(u8::is_ascii_hexdigit);
     let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -148,8 +147,7 @@ fn without_random(word: &[u8]) -> Option<&[u8]> {
     (changes(end) >= 2).then_some(kept)
 }
 
-/// How often the kind of letter changes: capital, small, digit. A capital that begins a word, and a number at its end, are
-/// no change.
+/// Number of changes between capitals, small letters and digits. A leading capital, and a number at the end, do not count.
 fn changes(word: &[u8]) -> usize {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => 0,

@@ -1,19 +1,16 @@
-//! Loops whose offsets are rounded down to a grid: a program that reads elements through a library's buffer reads the
-//! blocks that hold them (netCDF: 8 KiB), so that a constant stride of 57,600 bytes shows as 7 blocks mostly, and as 8 every
-//! 32nd time.
+//! Loops whose offsets are rounded down to a grid: a program that reads elements through a library's buffer reads the blocks that contain
+//! them (netCDF: 8 KiB). A constant stride of 57,600 bytes then appears mostly as 7 blocks, and as 8 every 32nd time.
 //!
-//! The reads of such a loop are `floor((start + stride × iteration) / block) × block`, for each term of its body a start of its
-//! own. A read of iteration `k` at `offset` says `offset ≤ start + stride × k < offset + block`. Of each term those bounds are
-//! kept that can still bind (the convex hulls of the lower and of the upper ones, O'Rourke, "An on-line algorithm for fitting
-//! straight lines between data ranges", CACM 1981); every two of them bound the stride, which all terms share. So
-//! what is known of the stride is an interval of whole numbers, exact, which narrows with the square of the iterations, and a
-//! read outside of all that is possible ends the loop.
+//! The reads of such a loop are `floor((start + stride × iteration) / block) × block`, with a start for each term of its body. A read of
+//! iteration `k` at `offset` implies `offset ≤ start + stride × k < offset + block`. For each term those bounds are kept that can still
+//! matter (the convex hulls of the lower and of the upper bounds, O'Rourke, "An on-line algorithm for fitting straight lines between data
+//! ranges", CACM 1981). Every two of them bound the stride, which all terms share. So the possible strides are an exact interval of whole
+//! numbers, which narrows with the square of the iterations, and an impossible read ends the loop.
 //!
-//! The stride is taken to be the number in its interval that the largest power of two divides: elements have sizes of such. Each
-//! start is taken to be in the middle of what it can be.
+//! The stride is assumed to be the number in its interval that is divisible by the largest power of two, like the sizes of elements. Each
+//! start is assumed to be in the middle of its range.
 //!
-//! Invariant: `least ≤ most`, and for each stride between them there is a start for each term that gives all reads whose bounds are
-//! kept.
+//! Invariant: `least ≤ most`, and for each stride between them each term has a start that yields all reads whose bounds are kept.
 
 use foreread_plan::Extent;
 use smallvec::SmallVec;
@@ -33,17 +30,17 @@ const BOUNDS: usize = 12;
 /// A bound: an iteration, and the offset that the true one is at least, or at most.
 type Bound = (i64, i64);
 
-/// One term of the body.
+/// A term of the body.
 #[derive(Clone, Debug)]
 struct Term {
     len: u64,
-    /// Where the blocks of the grid begin, below one block.
+    /// Origin of the grid's blocks, less than one block.
     origin: i64,
     lows: SmallVec<[Bound; 4]>,
     highs: SmallVec<[Bound; 4]>,
 }
 
-/// What a read is to a loop.
+/// The relation of a read to a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     /// The one that was predicted.
@@ -65,13 +62,13 @@ pub(super) struct Rounded {
     /// The next read.
     index: i64,
     term: usize,
-    /// Reads that the same loop had elsewhere, before it ended: it is not predicted beyond that until it is seen to be longer.
+    /// Reads that the same loop had elsewhere before it ended. It is not predicted beyond that until it proves longer.
     row: Option<i64>,
 }
 
 impl Rounded {
-    /// The loop of so many terms whose last iterations these reads are, the oldest first; none if they are no rounded
-    /// loop's, or an exact one's.
+    /// The loop of `group` terms whose last iterations these reads are, the oldest first; `None` if they do not fit a rounded loop, or fit
+    /// an exact one.
     fn of(reads: &[Extent], group: usize) -> Option<Self> {
         let strides = || {
             let pairs = reads.iter().zip(&reads[group..]);
@@ -122,7 +119,7 @@ impl Rounded {
         }
     }
 
-    /// Takes a read as the next one of the loop, if it can be.
+    /// Adds a read as the next one of the loop, if possible.
     fn note(&mut self, read: Extent) -> bool {
         let (index, low) = (self.index, read.offset as i64);
         let term = &mut self.terms[self.term];
@@ -159,7 +156,7 @@ impl Rounded {
         self.index * self.terms.len() as i64 + self.term as i64
     }
 
-    /// Where the next read is expected, whether or not the loop's end is known.
+    /// The next expected read, whether or not the loop's end is known.
     fn expected(&self) -> Option<Extent> {
         let stride = roundest(self.least, self.most);
         self.terms[self.term]
@@ -220,7 +217,7 @@ fn keep(bounds: &mut SmallVec<[Bound; 4]>, new: Bound, side: i128, limit: i64) {
     }
 }
 
-/// Of the numbers between these two, themselves included, the one that the largest power of two divides.
+/// The number in this range, including both ends, that is divisible by the largest power of two.
 fn roundest(least: i64, most: i64) -> i64 {
     if least <= 0 && most >= 0 {
         return 0;
@@ -233,7 +230,7 @@ fn roundest(least: i64, most: i64) -> i64 {
     most >> bit << bit
 }
 
-/// The reads that a rounded loop goes on with.
+/// The continuation of a rounded loop.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     block: i64,
@@ -241,7 +238,7 @@ pub(super) struct Ahead {
     lines: Vec<Line>,
     index: i64,
     term: usize,
-    /// How many are left, where the loop's end is known.
+    /// Number of reads left, if the loop's end is known.
     left: Option<i64>,
 }
 
@@ -261,11 +258,11 @@ impl Iterator for Ahead {
     }
 }
 
-/// Where the reads of one term are, for one stride.
+/// The reads of one term, for one stride.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     start: i128,
-    /// Where the blocks of the grid begin.
+    /// Origin of the grid's blocks.
     origin: i64,
     len: u64,
 }
@@ -287,7 +284,7 @@ pub(super) struct Rounding {
     recent: Box<[Extent; RECENT]>,
     reads: usize,
     followed: Option<Rounded>,
-    /// The loop followed last, and reads before the one that ended it.
+    /// The latest loop, and the number of reads before the one that ended it.
     ended: Option<(Rounded, usize)>,
 }
 
@@ -308,7 +305,7 @@ impl Rounding {
         self.followed.as_ref()
     }
 
-    /// The next read; `exact`: a loop that is not rounded predicted it. What it is to the loop that was followed, if one was.
+    /// Adds a read; `exact`: an exact loop predicted it. Returns its relation to the followed loop, if there was one.
     #[inline]
     pub(super) fn read(&mut self, read: Extent, exact: bool) -> Option<Fit> {
         self.recent[self.reads % RECENT] = read;
@@ -339,23 +336,23 @@ impl Rounding {
         Some(fit)
     }
 
-    /// The read that so many others came after.
+    /// The read this many reads ago.
     fn back(&self, back: usize) -> Extent {
         self.recent[(self.reads - 1 - back) % RECENT]
     }
 
-    /// The last reads, so many, the oldest first.
+    /// The last `count` reads, the oldest first.
     fn last(&self, count: usize) -> Vec<Extent> {
         (0..count).rev().map(|back| self.back(back)).collect()
     }
 
-    /// From a read to the one that takes its place in the next iteration, if they have the same length.
+    /// The distance from a read to its counterpart in the next iteration, if they have the same length.
     fn stride(&self, back: usize, group: usize) -> Option<i64> {
         let (one, next) = (self.back(back + group), self.back(back));
         (one.len == next.len).then(|| next.offset as i64 - one.offset as i64)
     }
 
-    /// The loop that ended, taken up where it was left, or elsewhere: there its second iteration shows that its stride holds.
+    /// The ended loop, continued where it was left, or begun elsewhere: there its second iteration shows that its stride holds.
     fn again(&mut self, read: Extent) -> Option<Rounded> {
         let (ended, at) = self.ended.as_mut()?;
         let (since, group) = (self.reads - *at, ended.terms.len());
@@ -375,7 +372,7 @@ impl Rounding {
         Some(Rounded { row, ..again })
     }
 
-    /// The loop whose last iterations the last reads are.
+    /// The loop whose last iterations the latest reads are.
     fn find(&self) -> Option<Rounded> {
         let known = self.reads.min(RECENT);
         for group in 1..=known / SHOWN {

@@ -1,4 +1,4 @@
-//! A table of fixed size: what was used last stays.
+//! A table of fixed size that keeps recently used values.
 //!
 //! Invariant: `places[key]` is the index of the entry with that key, and each entry has a place.
 
@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// Values by key, at most so many.
+/// Values by key, with a limit.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     places: FxHashMap<K, usize>,
@@ -25,7 +25,7 @@ struct TableEntry<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> Table<K, V> {
-    /// A table of at most so many values.
+    /// A table with this limit.
     pub(super) fn new(most: usize) -> Self {
         Self {
             places: FxHashMap::default(),
@@ -53,7 +53,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         Some(&mut self.entries[self.last].value)
     }
 
-    /// The value of this key, used now; made if there is none.
+    /// The value of this key, marked as used now; created if absent.
     pub(super) fn used(&mut self, key: K, now: u64, make: impl FnOnce() -> V) -> &mut V {
         self.last = match self.place(key) {
             Some(place) => place,
@@ -64,7 +64,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         &mut entry.value
     }
 
-    /// Puts a value at the end; where there is no room, the half used least lately goes.
+    /// Appends a value; if there is no room, the least recently used half is dropped.
     fn insert(&mut self, key: K, used: u64, value: V) -> usize {
         if self.entries.len() >= self.most {
             let mut times: Vec<_> = self.entries.iter().map(|entry| entry.used).collect();

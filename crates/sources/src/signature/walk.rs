@@ -16,12 +16,12 @@ use super::pattern::{Affine, Loop, Term, Trace};
 /// there may be any number of them.
 const EMPTY_STEPS: u32 = 1 << 16;
 
-/// Where a walk is in one of the loops that lead to its next read.
+/// A walk's position in one of the loops around its next read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The iteration.
     pub(crate) index: u64,
-    /// How many there are.
+    /// Number of iterations.
     pub(crate) count: u64,
     /// The term of the body.
     pub(crate) term: usize,
@@ -38,7 +38,7 @@ pub struct Walk {
     ended: bool,
     /// The next read: first byte and length.
     next: (i64, i64),
-    /// What one more iteration of the innermost loop adds to both.
+    /// Added to offset and length by one iteration of the innermost loop.
     stride: (i64, i64),
     /// Iterations that the innermost loop has after this one, if its body is one read.
     left: u64,
@@ -51,12 +51,12 @@ impl Walk {
         Self::at(Arc::new(nest), count, 0, 0)
     }
 
-    /// The beginning of this iteration of a nest whose outermost loop goes on without end.
+    /// The beginning of this iteration of a nest whose outermost loop has no known end.
     pub fn endless(nest: Arc<Loop>, index: u64) -> Self {
         Self::at(nest, u64::MAX, index, 0)
     }
 
-    /// Term `term` of iteration `index` of a nest of so many iterations.
+    /// Term `term` of iteration `index` in a nest of `count` iterations.
     pub(crate) fn at(nest: Arc<Loop>, count: u64, index: u64, term: usize) -> Self {
         let root = Frame { index, count, term };
         Self::within(nest, SmallVec::from_slice(&[root]))
@@ -92,7 +92,7 @@ impl Walk {
         (!self.ended).then(|| Extent::new(self.next.0 as u64, self.next.1 as u64))
     }
 
-    /// Whether the next read is this one.
+    /// True if the next read is this one.
     #[inline]
     pub fn expects(&self, read: Extent) -> bool {
         self.next == (read.offset as i64, read.len as i64) && !self.ended
@@ -124,7 +124,7 @@ impl Walk {
 
     /// Goes on to the first read at or after the place that the frames name.
     fn settle(&mut self) {
-        // The iteration of the outermost loop from which on there is nothing, if there is nothing more.
+        // The iteration of the outermost loop at which the walk ends, if nothing is left before it.
         let beyond = match &self.frames[..] {
             [root] if root.term == 0 => root.index,
             [root, ..] => root.index.saturating_add(1),

@@ -1,4 +1,4 @@
-//! What is fetched and not read yet stays within the memory budget.
+//! Fetched, unread pages stay within the memory budget.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
     assert_eq!(scheduler.budget().target(), 512);
     scheduler.next(1, &mut disk);
     assert_eq!(scheduler.budget().held(), 512);
-    // What was taken back is still fetched in its turn.
+    // Withdrawn entries are still fetched in their turn.
     for page in scattered(8) {
         observe(&mut scheduler, &read(page));
     }
@@ -48,7 +48,7 @@ fn a_smaller_target_takes_back_what_is_not_asked_for_yet() {
 #[test]
 fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_read_last() {
     let mut disk = hdd();
-    // One request after another, in an order that has nothing to do with the positions.
+    // One request after another, in an order unrelated to the positions.
     let pages: Vec<u64> = (0..2000).map(|n| n * 769 % 2000 * 100).collect();
     let mut scheduler = scheduler(&pages, 4096);
     let mut asked = Vec::new();
@@ -88,7 +88,7 @@ fn entries_passed_over_hold_no_room_in_a_small_budget() {
             issued += request.pages.end - request.pages.start;
             scheduler.completed(request.id, true, 0);
         }
-        // One in eight is in the program's own cache, and read by nobody.
+        // One in eight is in the program's own cache, and is not read.
         if at % 8 != 0 {
             observe(&mut scheduler, &read(page));
         }
@@ -122,7 +122,7 @@ fn what_begins_past_the_end_of_its_file_holds_no_room_until_the_file_has_grown()
         .collect();
     assert_eq!(again, [150, 152, 154, 156, 158]);
     assert_eq!(scheduler.budget().held(), 80);
-    // What the program is past is not asked for any more.
+    // Passed entries are no longer requested.
     for page in scattered(100) {
         observe(&mut scheduler, &read(page));
     }

@@ -1,8 +1,8 @@
-//! How long what is read along holds room in the budget.
+//! Tests of the time for which infill counts in the budget.
 
 use super::*;
 
-/// A disk that reads every second page with the one between, for one who knows or who guesses.
+/// A disk on which every second page is wanted and the pages between are infill, for a strand that knows or guesses.
 fn with_infill(evict_behind: bool, is_guess: bool) -> (OneDisk, Scheduler, Vec<Request>) {
     let mut disk = OneDisk(Profile {
         depth: 100,

@@ -4,7 +4,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A disk with a moving head, read by a program that has computed so many ns.
+/// A disk with a moving head, read by a program with this many ns of computing so far.
 struct Computing(OneDisk, u64);
 
 impl Devices for Computing {
@@ -40,7 +40,7 @@ fn what_is_read_first_comes_in_growing_passes() {
     assert_eq!(scheduler.next(1, &mut disk).len(), 768);
 }
 
-/// Two passes, of 512 and 768 pages, that take 50 ms each, in which the program computes for so many.
+/// Two passes, of 512 and 768 pages, that take 50 ms each; the program computes for `computed` ns in them.
 fn two_passes(scheduler: &mut Scheduler, disk: &mut Computing, computed: [u64; 2]) {
     for (began, pages, computed) in [(0, 512, computed[0]), (50, 768, computed[1])] {
         let requests = scheduler.next(began * MS, disk);
@@ -52,8 +52,8 @@ fn two_passes(scheduler: &mut Scheduler, disk: &mut Computing, computed: [u64; 2
     }
 }
 
-/// Of what is asked for from `now` on, in ms, until the first 1024 pages have come, what comes after them: as much again
-/// where it is all there is, or what is left of the pass.
+/// Number of pages requested from `now` (ms) on after the first 1,024 pages have come: as many again if the pass has all entries, or the
+/// remainder of the pass.
 fn after_the_first(scheduler: &mut Scheduler, disk: &mut Computing, now: u64) -> usize {
     let first = scheduler.next(now * MS, disk);
     assert_eq!(first.len(), 1024, "as much as may be under way");

@@ -1,4 +1,4 @@
-//! Several strands: who has its turn first, what is asked for once, and which guesses are not asked for.
+//! Several strands: their order, entries requested once only, and guesses that are not requested.
 
 use super::*;
 use foreread_plan::Odds;
@@ -110,8 +110,8 @@ fn of_several_places_followed_at_a_time_none_is_passed_over() {
 }
 
 proptest! {
-    /// However entries of two strands overlap, no page that is in an entry of one is asked for by the other as an entry that
-    /// the one has asked for all of, and room is held for what is admitted and no more.
+    /// However entries of two strands overlap, no strand requests a page as part of an entry that the other has requested as a whole, and
+    /// only admitted pages count in the budget.
     #[test]
     fn what_a_strand_has_asked_for_is_asked_for_once(
         one in proptest::collection::vec((0u64..400, 1u64..20), 1..40),

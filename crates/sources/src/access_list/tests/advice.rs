@@ -1,4 +1,4 @@
-//! What the kernel is told of a listed file.
+//! Tests of the kernel's advice for a listed file.
 
 use super::*;
 

@@ -12,7 +12,7 @@ mod random;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// One read of a trace: thread, file, extent.
+/// A read of a trace: thread, file, extent.
 type One = (u32, u32, Extent);
 
 fn read(offset: u64, len: u64) -> One {
@@ -30,7 +30,7 @@ fn seen((thread, file, extent): One) -> Seen {
     }))
 }
 
-/// What came of a trace.
+/// Result of a trace.
 #[derive(Debug, Default)]
 struct Told {
     /// Reads, those of them predicted, and those that the kernel reads ahead of.
@@ -46,7 +46,7 @@ struct Told {
 }
 
 impl Told {
-    /// Of the reads that the kernel does not read ahead of, those predicted, in percent.
+    /// Share of predicted reads among those not served by the kernel's read-ahead, in percent.
     fn share(&self) -> f64 {
         100.0 * self.predicted as f64 / (self.reads - self.kernel).max(1) as f64
     }
@@ -66,7 +66,7 @@ struct Page {
     read: bool,
 }
 
-/// Let a program read. Of what is disclosed the first [`HORIZON`] pages that the program has not read are fetched.
+/// Runs a program. The first [`HORIZON`] disclosed pages that the program has not read are fetched.
 fn run(source: &mut Signatures, trace: &[One]) -> Told {
     let mut disclosed = Told::default();
     let mut pages: HashMap<(u32, u64), Page> = HashMap::new();
@@ -154,7 +154,7 @@ fn with_files(source: &mut Signatures, files: u32, size: u64) {
     }
 }
 
-/// Foretell a trace of files that end where it does, and see whether enough of it was.
+/// Predicts a trace whose files end with it, and checks that enough was predicted.
 fn predicts(name: &str, trace: &[One]) -> Told {
     let disclosed = predicted(name, trace);
     assert!(disclosed.share() >= 85.0, "{name}: {disclosed:?}");
@@ -272,8 +272,8 @@ fn strides_rounded_to_blocks_are_predicted() {
         .flat_map(|time| (0..30).flat_map(move |level| (0..5).map(move |row| (time, level, row))))
         .map(|(time, level, row)| block(time * 64_000_300 + level * 518_400 + row * 57_600))
         .collect();
-    // After each jump, which nothing predicts, the stride shows with the second level, and the end is where it was before. Which of
-    // two blocks holds an element has to be seen anew.
+    // After each jump, which nothing predicts, the stride appears with the second level, and the end is the same as before. Which of two
+    // blocks has an element must be observed again.
     let disclosed = predicted("hyperslabs, three dimensions", &apart);
     assert!(disclosed.share() >= 85.0, "{disclosed:?}");
     assert!(disclosed.precision() >= 60.0, "{disclosed:?}");
@@ -323,7 +323,7 @@ fn a_run_is_left_to_the_kernel_and_the_gap_after_it_predicted() {
     with_files(&mut source, 1, (7 * 498 + 399) * MIB);
     let disclosed = run(&mut source, &run_and_gap);
     println!("{disclosed:?}");
-    // The first gap nobody can foresee. Of each run after the third, the beginning is disclosed.
+    // The first gap cannot be foreseen. The beginning of each run after the third is disclosed.
     assert!(disclosed.predicted >= 5, "{disclosed:?}");
     assert!(disclosed.predicted < 60, "{disclosed:?}");
     assert!(disclosed.precision() >= 90.0, "{disclosed:?}");

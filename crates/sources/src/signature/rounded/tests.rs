@@ -14,7 +14,7 @@ fn rounded(block: i64, origin: i64, starts: &[i64], stride: i64, count: i64) -> 
     reads.collect()
 }
 
-/// How many reads were predicted, were possible, and were strange to the loop followed.
+/// Number of reads that were predicted, possible, and impossible in the followed loop.
 fn follow(rounding: &mut Rounding, reads: &[Extent]) -> [usize; 3] {
     let mut counts = [0; 3];
     for &read in reads {
@@ -47,7 +47,7 @@ fn the_roundest_number_is_found() {
 }
 
 proptest! {
-    /// The number found is in its interval, and none there is divided by a larger power of two.
+    /// The found number is in its interval, and none there is divisible by a larger power of two.
     #[test]
     fn the_roundest_number_is_as_round_as_any(least in -5000_i64..5000, width in 0_i64..300) {
         let found = roundest(least, least + width);
@@ -56,8 +56,8 @@ proptest! {
         prop_assert_eq!(Some(found.trailing_zeros()), best);
     }
 
-    /// Whatever the block, the stride and the starts are: the true stride is never excluded, and most reads are predicted. Strange is a
-    /// read only to a part of the loop that was taken for all of it: to a row.
+    /// For any block, stride and starts: the true stride is never excluded, and most reads are predicted. A read is impossible only in a
+    /// part of the loop that was mistaken for the whole: in a row.
     #[test]
     fn rounded_loops_are_followed(
         block in prop_oneof![Just(512_i64), Just(4096), Just(8192), 512_i64..100_000],
@@ -76,8 +76,8 @@ proptest! {
         let stride = blocks * block + (part * block as f64) as i64;
         let count = 400;
         let stride = if backward { -stride } else { stride };
-        // A row whose next one begins as far from its end as its places lie apart, but for less than two blocks, is as good as a loop of one
-        // term: what is found of that is no part of the true stride.
+        // A row whose successor begins as far from its end as its places are apart, to within two blocks, fits a loop of one term: the
+        // stride found then is no part of the true one.
         if let [first, second, .., last] | [first, second @ last] = starts[..] {
             prop_assume!((stride - (last - first) - (second - first)).abs() >= 2 * block);
         }
@@ -87,12 +87,12 @@ proptest! {
         let mut rounding = Rounding::default();
         let [predicted, possible, strange] = follow(&mut rounding, &reads);
         prop_assert!(strange * 25 <= reads.len(), "{strange} of {}", reads.len());
-        // One of fifty strides differs at worst; until then a loop is an exact one.
+        // One of fifty strides differs at worst; until then a loop is exact.
         let looked_for = reads.len() - 60 * starts.len();
         prop_assert!(predicted + possible >= looked_for, "{predicted} + {possible} of {}", reads.len());
         prop_assert!(possible * 10 <= predicted, "{possible} of {predicted}");
         let followed = rounding.followed().expect("a loop is followed");
-        // Two places of an iteration may look like one of the loop's, and be followed as half of it.
+        // Two places of an iteration may look like one, and be followed as half of the loop.
         let iterations = followed.terms.len() as i64;
         let whole = stride * iterations / starts.len() as i64;
         prop_assert!((followed.least..=followed.most).contains(&whole), "{stride} {followed:?}");

@@ -156,7 +156,7 @@ fn other_kinds_have_their_names() {
 
 #[test]
 fn contiguous_accesses_that_are_no_loop_are_contiguous() {
-    // Each begins where the one before ended, and none is as long as another.
+    // Each begins where the previous one ended, and all lengths differ.
     let lengths = [4096, 100, 70_000, 832, 5, 9000, 12];
     let mut at = 0;
     let reads: Vec<Extent> = lengths

@@ -60,7 +60,7 @@ proptest! {
     fn few_numbers_in_any_order_expand_exactly(numbers in prop::collection::vec((0..6u64, 1..3u64), 0..300)) {
         let reads: Vec<Extent> = numbers.into_iter().map(|(offset, len)| Extent::new(offset, len)).collect();
         exact(&reads);
-        // The end of it, where memory is short.
+        // The end of the trace when memory is short.
         let mut builder = Builder::new(Limits { group: 4, window: 16, keep: 0 });
         reads.iter().for_each(|read| builder.push(*read));
         let kept: Vec<Extent> = builder.finish().expand().collect();
@@ -106,7 +106,7 @@ fn nothing_is_a_trace() {
 
 #[test]
 fn rows_that_shrink_to_nothing_and_come_again_expand_exactly() {
-    // Where rows shrink to nothing, any number of empty ones may follow: they are not counted, and hide nothing.
+    // If rows shrink to nothing, any number of empty ones may follow: they are not counted, and hide nothing.
     let row = |row: i64| (0..(5 - row).max(0) as u64).map(|read| Extent::new(1000 - read, 101));
     let round =
         |round: i64| std::iter::once(Extent::new(0, 100)).chain((0..1 + 2 * round).flat_map(row));

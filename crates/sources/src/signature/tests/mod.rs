@@ -9,7 +9,7 @@ use foreread_plan::Extent;
 
 use super::{Builder, Limits, Term, Trace};
 
-/// What a record of these reads is as a trace.
+/// The trace of these reads.
 pub(crate) fn trace(reads: &[Extent]) -> Trace {
     let mut builder = Builder::new(Limits::OFFLINE);
     reads.iter().for_each(|read| builder.push(*read));
@@ -27,7 +27,7 @@ pub(crate) fn exact(reads: &[Extent]) -> Trace {
     trace
 }
 
-/// Of how many reads a recogniser said beforehand that each would be the next.
+/// Number of reads that a recogniser predicted as the next one.
 pub(crate) fn predicted(reads: &[Extent]) -> usize {
     let mut builder = Builder::new(Limits::ONLINE);
     let mut right = 0;

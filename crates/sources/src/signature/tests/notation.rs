@@ -1,4 +1,4 @@
-//! The notation: the paper's own signatures, the round trip, and what is refused.
+//! The notation: the paper's own signatures, the round trip, and refused input.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn one(text: &str, names: &[(&str, i64)]) -> Signature {
     signatures.remove(0)
 }
 
-/// How the paper's text is printed here.
+/// The paper's text as printed here.
 fn printed(text: &str, names: &[(&str, i64)]) -> String {
     let signatures = parse(text, names).unwrap_or_else(|error| panic!("{text}: {error}"));
     join(&signatures)
@@ -242,7 +242,7 @@ fn what_is_no_signature_is_refused_by_line_and_column() {
     );
 }
 
-/// A term all of whose counts are at least 1 with the indices 0, in the form that a trace has.
+/// A term whose counts are all at least 1 with indices of 0, in the form of a trace.
 fn signature() -> impl Strategy<Value = Signature> {
     let period = prop::option::of(0..1_000_000u64);
     (term(0), period, prop::bool::ANY).prop_map(|(term, period, write)| Signature {

@@ -1,4 +1,4 @@
-//! Which patterns are recognised, and how soon.
+//! Patterns that are recognised, and how soon.
 
 use foreread_plan::Extent;
 
@@ -115,7 +115,7 @@ fn a_strange_read_interrupts_a_pattern_and_does_not_end_it() {
     for (number, strange) in scattered(7).take(10).enumerate() {
         reads.insert(20 * number + 10, Extent::new((strange << 12) + 512, 100));
     }
-    // Each costs itself, and what it made wrong.
+    // Each costs itself, and the reads it made wrong.
     assert!(
         predicted(&reads) >= reads.len() - 3 - 2 * 10,
         "{}",

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is disclosed after a read, in all, and whether it made what was disclosed before void.
+/// Number of reads disclosed after a read, and true if it made earlier disclosures void.
 fn after(source: &mut Signatures, one: One) -> (usize, bool) {
     source.see(&seen(one));
     let (mut out, mut is_void) = (Vec::new(), false);
@@ -89,7 +89,7 @@ fn what_was_told_of_one_of_several_cursors_is_void_when_it_stays_away() {
     let goes_on = trace[400..].iter().filter(|one| one.2.offset < 1000 * MIB);
     let mut random = fastrand::Rng::with_seed(3);
     let mut voids = 0;
-    // One goes on; the other's place is taken by reads in no order.
+    // One pattern continues; the other is replaced by random reads.
     for &one in goes_on.take(100) {
         voids += u32::from(after(&mut source, one).1);
         let stray = read(random.u64(..500_000) * 4 * KIB, 4 * KIB);
@@ -125,7 +125,7 @@ fn a_file_that_grows_is_told_as_far_as_it_goes() {
         let mut source = Signatures::new();
         let (mut predicted, mut out) = (0, Vec::new());
         let trace = interleaved(cursors, false, 64 * KIB, false);
-        // The second cursor, far behind the end of what the first reads, is there to make a nest impossible.
+        // The second cursor, far behind the end of the first reads, makes a nest impossible.
         for (at, &one) in trace.iter().enumerate().take(800) {
             let of_first = trace[..at]
                 .iter()
@@ -134,7 +134,7 @@ fn a_file_that_grows_is_told_as_far_as_it_goes() {
             if at % 32 == 0 {
                 let size = match cursors {
                     1 => (of_first + 36) * 64 * KIB,
-                    // Ahead of the second cursor, whose reads are all the others.
+                    // Ahead of the second cursor, which has all other reads.
                     _ => 1000 * MIB + (at as u64 - of_first + 36) * 68 * KIB,
                 };
                 let file = FileId(0);

@@ -128,7 +128,7 @@ fn a_signature_that_does_not_hold_is_left() {
     ];
     trace.extend((0..1000).map(|_| (0, 1, Extent::new(random.u64(..900_000) * 4 * KIB, 4 * KIB))));
     let disclosed = run(&mut source, &trace);
-    // What was disclosed of the other file is disclosed once more, and then not any more.
+    // The disclosures of the other file are repeated once, and then no more.
     assert!(disclosed.pages <= 16 + HORIZON as u64, "{disclosed:?}");
 }
 

@@ -88,7 +88,7 @@ fn runs() -> impl Strategy<Value = Vec<Seen>> {
 }
 
 proptest! {
-    /// Whatever is seen, nothing past the end of a file is disclosed, and nothing of a file whose size is not known.
+    /// For any reads, nothing is disclosed beyond the end of a file, nor for a file of unknown size.
     #[test]
     fn nothing_past_the_end_is_told(sizes in proptest::collection::vec(0u64..6000, 3), all in runs(), room in 1usize..40) {
         let mut source = Signatures::new();
@@ -117,7 +117,7 @@ proptest! {
                     break;
                 }
             }
-            // All that waits, not only what is new: a file that shrinks voids it.
+            // All pending reads, not only new ones: a file that shrinks makes them void.
             for one in &queue {
                 let size = known.get(&one.file).copied().unwrap_or(0);
                 prop_assert!(!one.pages.is_empty() && one.pages.end <= size.div_ceil(PAGE), "{one:?} {size}");
