@@ -1,12 +1,12 @@
-//! Who fetches: backends bring requested pages into memory, or pretend to.
+//! Backends: they fetch requested pages into memory, or simulate that.
 //!
-//! A backend takes hints and questions, and answers with events. It never blocks its caller, never fails the
-//! program, and never reads more than the user running it may read.
+//! A backend accepts requests and questions, and answers with events. It never blocks its caller, never fails the program, and reads only
+//! files that its user may read.
 //!
 //! - [`PageCache`]: the kernel's page cache, by `posix_fadvise(WILLNEED)`.
 //! - [`SharedCache`]: a segment of the collective cache, for the files of a parallel program that lie where ranks share no page
 //!   cache; all others go to the page cache.
-//! - [`NullBackend`]: accepts everything and does nothing; for measuring what policy costs.
+//! - [`NullBackend`]: accepts everything and does nothing; for measurements of the policy's cost.
 //! - [`Sim`]: a disk model and a memory of limited size in virtual time; for deterministic tests.
 
 #![forbid(unsafe_code)]
@@ -31,12 +31,12 @@ pub use sim::{ReadOutcome, Sim, SimMachine};
 /// modelled network volume in 0.7 ms, a disk with a moving head in 4 ms and more.
 pub(crate) const MOVING_HEAD: Duration = Duration::from_millis(2);
 
-/// What a backend knows about a device.
+/// A backend's knowledge of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// For reports: `vda`, `loop0`, or the file system's type where there is no device.
+    /// Name in reports: `vda`, `loop0`, or the type of a file system without a device.
     pub name: String,
-    /// Whether distance costs time on it; `None` where the device says so, and nobody has proved it.
+    /// Whether distance costs time on it; `None` if only the device claims so, without proof.
     pub positions: Option<bool>,
 }
 
@@ -51,7 +51,7 @@ pub struct Placed {
     pub len: u64,
 }
 
-/// How a file differs from what was recorded.
+/// The difference between a file and its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Another file has its name.
@@ -66,7 +66,7 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
 
-/// What is asked about one file. Whoever asks may have to wait for a device until the answer comes, or for ever.
+/// A question about one file. Answering may have to wait for a device, perhaps for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Its number.
@@ -75,7 +75,7 @@ pub struct Question {
     pub file: FileId,
     /// Runs of its pages; none where only its length is asked for.
     pub parts: Vec<Range<u64>>,
-    /// Whether it is asked which pages were evicted, and not only how many.
+    /// True if the evicted pages are to be listed, and not only counted.
     pub which: bool,
 }
 
@@ -84,51 +84,51 @@ pub struct Question {
 pub struct Answer {
     /// The file's present number of pages; `None` if unknown.
     pub length: Option<u64>,
-    /// What is known of each part, in the order of the question.
+    /// The state of each part, in the order of the question.
     pub parts: Vec<Standing>,
 }
 
-/// What is known of a run of pages.
+/// The state of a range of pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many of them are in memory; `None` if unknown. All of them, for a file that cannot be opened.
+    /// Number of resident pages; `None` if unknown. For a file that cannot be opened, all of them.
     pub resident: Option<u64>,
-    /// How many were in memory and had to make room; `None` if unknown.
+    /// Number of pages evicted from memory; `None` if unknown.
     pub evicted: Option<u64>,
     /// These, where it was asked which they are.
     pub gone: Vec<Range<u64>>,
 }
 
-/// What became of a name that was to be looked up.
+/// Result of looking up a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nobody had to wait for it: it was in memory already, or all blocks that it is made from were.
+    /// The lookup did not wait: all blocks that it needed were in memory.
     InMemory,
-    /// It was waited for, and is in memory now.
+    /// The lookup waited, and the name is in memory now.
     Fetched,
-    /// It cannot be looked up: it is gone, was replaced, or is not accessible.
+    /// The lookup failed: the name is missing, was replaced, or is not accessible.
     Failed,
 }
 
-/// What a backend has to say.
+/// An event of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A file is open and ready.
     Opened {
         /// The file.
         file: FileId,
-        /// How it differs from what was recorded.
+        /// The difference from the record, if there is one.
         change: Option<Change>,
-        /// Where it lies, on devices where that matters.
+        /// The layout, on devices where it matters.
         layout: Arc<[Placed]>,
-        /// Whether distance turned out to cost time on its device, where that was measured.
+        /// Whether distance costs time on its device, if that was measured.
         rotational: Option<bool>,
     },
-    /// A file that was looked at differs from what was recorded.
+    /// An examined file differs from its record.
     Changed {
         /// The file.
         file: FileId,
-        /// How.
+        /// The difference.
         change: Change,
     },
     /// A file cannot be fetched: removed, not a regular file, or not readable by this user.
@@ -138,7 +138,7 @@ pub enum Event {
         /// Why, in plain words.
         why: String,
     },
-    /// The kernel reads none of this file ahead: what is read of it does not stay in the page cache. Said once of a file.
+    /// The kernel does not read this file ahead: its pages do not stay in the page cache. Reported once per file.
     Unaided {
         /// The file.
         file: FileId,
@@ -153,7 +153,7 @@ pub enum Event {
         /// The pages.
         pages: Range<u64>,
     },
-    /// A request reaches past the end of its file: these pages of it.
+    /// These pages of a request are beyond the end of its file.
     Short {
         /// The request.
         id: RequestId,
@@ -166,18 +166,18 @@ pub enum Event {
     Done {
         /// The request.
         id: RequestId,
-        /// Whether the device was used.
+        /// True if the device was used.
         fetched: bool,
-        /// Whether all requested pages are known to be in memory.
+        /// True if all requested pages are known to be in memory.
         complete: bool,
     },
     /// A name was looked up.
     Looked {
-        /// What is there.
+        /// The name's inode.
         file: FileId,
         /// The kind of the lookup.
         kind: Kind,
-        /// What became of that.
+        /// The result of its lookup.
         outcome: Outcome,
     },
     /// A question is answered.
@@ -193,7 +193,7 @@ pub enum Event {
 pub trait Backend: Send {
     /// Know one more file, which is not touched for that.
     fn add(&mut self, _file: FileId, _meta: FileMeta) {}
-    /// The device a file is on, without touching the file; `None` if it is not known to exist.
+    /// The device of a file, without touching the file; `None` if the file is not known to exist.
     fn device(&mut self, file: FileId) -> Option<u64>;
     /// The block that the inode of a file lies in on its device, as far as is known without asking anybody: those that lie in
     /// one block are likely to be brought into memory by one access.
@@ -205,31 +205,30 @@ pub trait Backend: Send {
     fn kin(&mut self, _file: FileId) -> Option<Kin> {
         None
     }
-    /// What is known of a device.
+    /// The facts about a device.
     fn facts(&mut self, device: u64) -> DeviceFacts;
-    /// Whether position matters on a device is known, and need not be found out.
+    /// Sets whether position matters on a device, so that it need not be found out.
     fn assume(&mut self, _device: u64, _positions: bool) {}
     /// Look a file up ahead of its use: brings its metadata into memory, and its layout where that may matter.
     fn prepare(&mut self, file: FileId);
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, `Short` if the file ends
     /// before, then `Done`.
     fn submit(&mut self, request: Request);
-    /// As [`Backend::submit`] for each of these, of files that are [`Backend::kin`]: what lies together is asked of the device
-    /// together, as far as can be.
+    /// The same as [`Backend::submit`] for each of these files, which are [`Backend::kin`]: adjacent pages are requested from the device
+    /// together, as far as possible.
     fn submit_together(&mut self, requests: Vec<Request>) {
         for request in requests {
             self.submit(request);
         }
     }
-    /// Collect what has happened since the last call.
+    /// Returns the events since the last call.
     fn poll(&mut self, events: &mut Vec<Event>);
-    /// Bring what these names lead to into memory: the directories on the way and the inode, for a directory that is to be read
-    /// ([`Kind::List`]) its entries, too. As many at a time as the device is deep, and in its order where distance costs time. The
-    /// answer is one [`Event::Looked`] for each, in any order. Nothing is opened but directories that are to be read, no symbolic
-    /// link is followed, and no automount point triggered.
+    /// Brings the targets of these names into memory: the directories on the way, the inode, and for a listed directory ([`Kind::List`])
+    /// its entries. As many lookups run at once as the device is deep, in its order if distance costs time. Each is answered by one
+    /// [`Event::Looked`], in any order. Only listed directories are opened, no symbolic link is followed, and no automount is triggered.
     fn look(&mut self, names: &[(FileId, Kind)]);
-    /// Look what is known of a file's pages. The answer is one [`Event::Answered`], sooner or later; files are looked at
-    /// side by side with what is fetched, and those of one device do not wait for another device.
+    /// Asks for the state of a file's pages. The answer is one [`Event::Answered`], sooner or later. Files are examined beside the
+    /// fetching, and those of one device do not wait for another device.
     fn ask(&mut self, question: Question);
     /// Pages that may be fetched and not read at one time, where they have a room of their own; `None` where that is
     /// the memory of all.

@@ -6,7 +6,7 @@ use foreread_plan::{FileId, Kind, Request};
 
 use crate::{Answer, Backend, DeviceFacts, Event, Outcome, Question, Standing};
 
-/// Finishes every request at once without fetching anything.
+/// A backend that completes every request at once without fetching.
 #[derive(Debug, Default)]
 pub struct NullBackend {
     events: Vec<Event>,

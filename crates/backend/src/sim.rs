@@ -1,8 +1,7 @@
 //! A machine in virtual time: a disk model, a page cache of limited size, files laid out on it.
 //!
-//! The simulated program and the [`Sim`] backend share one [`SimMachine`], as a real program
-//! and foreread share a kernel: what one fetches the other finds, and both wait in the same
-//! disk queue. Nothing here reads a clock, so the same inputs give the same outcome.
+//! The simulated program and the [`Sim`] backend share one [`SimMachine`], as a real program and foreread share a kernel: pages fetched by
+//! one are there for the other, and both wait in the same disk queue. Nothing here reads a clock, so equal inputs give equal results.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -18,12 +17,12 @@ type Page = (FileId, u64);
 /// Names that are looked up at a time.
 const LOOKS: usize = 32;
 
-/// What a simulated read finds.
+/// Result of a simulated read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// All of it is in memory.
+    /// All pages are in memory.
     Hit,
-    /// Some of it is on its way or was asked for just now: ask again when time has passed.
+    /// Some pages are on their way or were just requested: repeat the read when time has passed.
     Wait,
 }
 
@@ -33,9 +32,9 @@ pub struct SimMachine {
     rotational: bool,
     now: u64,
     capacity: usize,
-    /// Where each file starts on the device, in bytes.
+    /// Start of each file on the device, in bytes.
     files: HashMap<FileId, u64>,
-    /// How many pages files have; those that are not here go on for ever.
+    /// Number of pages by file; files without an entry are endless.
     lengths: HashMap<FileId, u64>,
     /// When each resident page was last used, and the same the other way round.
     used: HashMap<Page, u64>,
@@ -46,7 +45,7 @@ pub struct SimMachine {
     evicted: HashSet<Page>,
     next_disk_request: u64,
     fetched_pages: u64,
-    /// Where the inode, or the entries, behind a name lie on the device, in bytes, and whether they are in memory.
+    /// Place of the inode or entries behind a name, in bytes on the device; true if they are in memory.
     names: HashMap<(FileId, Kind), (u64, bool)>,
     names_under_way: HashMap<u64, (FileId, Kind)>,
     named: HashSet<FileId>,
@@ -77,7 +76,7 @@ impl SimMachine {
         }
     }
 
-    /// Let what is behind a name lie at `place` on the device, in bytes.
+    /// Puts the target of a name at `place` on the device, in bytes.
     pub fn name(&mut self, file: FileId, kind: Kind, place: u64) {
         self.names.insert((file, kind), (place, false));
         self.named.insert(file);
@@ -90,7 +89,7 @@ impl SimMachine {
         places.next().map(|(place, _)| place / PAGE)
     }
 
-    /// Let what lies in one block with this name be in memory.
+    /// Marks all names in one block with this name as in memory.
     fn name_arrived(&mut self, name: (FileId, Kind)) {
         let Some(&(place, _)) = self.names.get(&name) else {
             return;
@@ -100,7 +99,7 @@ impl SimMachine {
         }
     }
 
-    /// The program uses a name, fetching what is behind it if that is missing. A name that is nowhere costs nothing.
+    /// The program uses a name, and fetches its target if that is missing. A name without a place costs nothing.
     pub fn use_name(&mut self, file: FileId, kind: Kind) -> ReadOutcome {
         match self.names.get(&(file, kind)) {
             None | Some((_, true)) => ReadOutcome::Hit,
@@ -111,7 +110,7 @@ impl SimMachine {
         }
     }
 
-    /// Fetch what is behind a name, unless its block is under way; the request to the disk.
+    /// Fetches the target of a name, unless its block is on its way. Returns the request to the disk.
     fn fetch_name(&mut self, file: FileId, kind: Kind) -> u64 {
         let place = |name: &(FileId, Kind)| self.names.get(name).map_or(0, |&(place, _)| place);
         let block = place(&(file, kind)) / PAGE;
@@ -146,7 +145,7 @@ impl SimMachine {
         self.files.insert(file, start);
     }
 
-    /// Let a file have so many pages.
+    /// Sets a file's number of pages.
     pub fn resize(&mut self, file: FileId, pages: u64) {
         self.lengths.insert(file, pages);
     }
@@ -184,7 +183,7 @@ impl SimMachine {
         self.disk.next_event()
     }
 
-    /// The program reads these pages, fetching what is missing.
+    /// The program reads these pages, and fetches missing ones.
     pub fn read(&mut self, file: FileId, pages: Range<u64>) -> ReadOutcome {
         let missing = self.missing(file, pages.clone());
         let waits = pages
@@ -232,7 +231,7 @@ impl SimMachine {
         }
     }
 
-    /// What is known of these pages.
+    /// The state of these pages.
     fn standing(&self, file: FileId, pages: Range<u64>, which: bool) -> Standing {
         let mut standing = Standing {
             resident: Some(0),
@@ -337,7 +336,7 @@ impl Sim {
                 Some((_, true)) => Outcome::InMemory,
                 Some((_, false)) => {
                     let id = machine.fetch_name(file, kind);
-                    // Of those that lie in one block, the first waits for it.
+                    // Among the names of one block, the first waits for it.
                     let outcome = match self.looks.iter().any(|one| one.2 == id) {
                         false => Outcome::Fetched,
                         true => Outcome::InMemory,
@@ -453,7 +452,7 @@ impl Backend for Sim {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
-        // What was issued comes before what is done.
+        // Issued events come before completed ones.
         events.append(&mut self.events);
         self.answer(events);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A backend that fetches for other users opens nothing but the very files that it was told of.
+//! A backend that fetches for other users opens only the very files that were registered.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -14,7 +14,7 @@ fn meta(path: &Path, like: &Path) -> FileMeta {
     FileMeta::regular(path.to_owned(), (facts.dev(), facts.ino()), facts.size(), 0)
 }
 
-/// Whether a file that is asked for is opened.
+/// True if a requested file is opened.
 fn is_opened(mut backend: PageCache, meta: FileMeta) -> bool {
     let file = FileId(1);
     backend.add(file, meta);

@@ -12,7 +12,7 @@ use foreread_plan::{FileId, FileMeta, Kind};
 use foreread_steady::{check, rounds};
 use rustix::fs::{CWD, FileType, Mode};
 
-/// What an earlier run has seen of a path; of one that is not there, nothing.
+/// The recorded state of a path, or of a missing one.
 fn meta(path: &Path) -> FileMeta {
     let facts = fs::symlink_metadata(path).ok();
     FileMeta {
@@ -34,7 +34,7 @@ fn backend(paths: &[PathBuf]) -> PageCache {
     PageCache::new(&Arc::new((0..).map(FileId).zip(files).collect()))
 }
 
-/// Has all of these looked up; what came of each.
+/// Looks up these names. Returns their results.
 fn look(backend: &mut PageCache, names: &[(FileId, Kind)]) -> BTreeMap<u32, Outcome> {
     backend.look(names);
     let mut found = BTreeMap::new();
@@ -58,7 +58,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Drops what nobody uses from memory, the blocks that hold directories and inodes, too; false where this process may not.
+/// Drops everything unused from memory, including blocks of directories and inodes; false without the privilege.
 fn forget_names() -> bool {
     rustix::fs::sync();
     let may = fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
@@ -90,7 +90,7 @@ fn names_that_are_not_in_memory_are_brought_there() {
         };
         let first = look(&mut backend, &names);
         assert_eq!(count(&first, Outcome::Failed), 0);
-        // Of the inodes of one block the first is waited for.
+        // Among the inodes of one block, the first lookup waits.
         check!(
             (1..200).contains(&count(&first, Outcome::Fetched)),
             "{first:?}"
@@ -118,7 +118,7 @@ fn what_has_taken_a_names_place_does_no_harm() {
     ];
     let paths: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
     let mut backend = backend(&paths);
-    // What was there is replaced by what waits for a writer, by a folder, by links to elsewhere.
+    // The files are replaced by a pipe without a writer, a folder, and links to elsewhere.
     for name in ["fifo", "folder", "planted", "gone"] {
         fs::remove_file(path(name)).unwrap();
     }
@@ -137,7 +137,7 @@ fn what_has_taken_a_names_place_does_no_harm() {
         .collect();
     // The pipe, the folder and the link itself are looked up, and nothing behind them.
     assert_eq!(failed, [4, 5], "{found:?}");
-    // What is no directory has no entries to read.
+    // Anything but a directory has no entries to read.
     let listed = look(
         &mut backend,
         &[(FileId(1), Kind::List), (FileId(3), Kind::List)],

@@ -46,7 +46,7 @@ impl Drop for Overlay {
     }
 }
 
-/// The events up to the one that is wanted.
+/// The events up to the wanted one.
 fn until(backend: &mut PageCache, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
     let (mut events, begun) = (Vec::new(), Instant::now());
     while !events.iter().any(&wanted) {
@@ -78,7 +78,7 @@ fn pages_of_an_overlay_are_seen_in_memory() {
     assert!(seen, "its pages are never seen");
 }
 
-/// Asks for the file, and whether it is there then.
+/// Requests the file. True if it is in memory then.
 fn is_seen_in_memory(backend: &mut PageCache, turn: u64) -> bool {
     backend.submit(Request {
         id: RequestId(turn),

@@ -1,4 +1,4 @@
-//! A rank's backend: what goes into the segment, what into the page cache, and how what has gone is told.
+//! A rank's backend: pages in the segment, pages in the page cache, and reports of evicted pages.
 
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -28,7 +28,7 @@ fn meta(path: &Path) -> FileMeta {
     )
 }
 
-/// A file of so many bytes, and the backend of a rank that reads it through MPI, with room for so many pages.
+/// A file of this many bytes, and the backend of a rank that reads it through MPI, with room for this many pages.
 struct Rank {
     collective: Collective,
     backend: SharedCache,
@@ -88,7 +88,7 @@ impl Rank {
         id
     }
 
-    /// The events up to the one that is wanted.
+    /// The events up to the wanted one.
     fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let (mut events, begun) = (Vec::new(), Instant::now());
         while !events.iter().any(&wanted) {
@@ -304,7 +304,7 @@ fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_go
     let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
         panic!("not to be filled");
     };
-    // It is being read, and takes its time.
+    // It is being read, slowly.
     let file = fs::File::open(&one.meta.path).unwrap();
     fill.from_file(file.as_fd(), 0b11, state).unwrap();
     let id = one.submit(16..17);
@@ -324,7 +324,7 @@ fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_go
     drop(fill);
 }
 
-/// Has the file, whose times may be those of another write for a moment, fetched.
+/// Fetches the file, after the time in which its modification times could be another write's.
 fn fetch_settled(rank: &mut Rank, pages: &std::ops::Range<u64>) {
     let begun = Instant::now();
     while rank.fetch(pages.clone()) == 0 {

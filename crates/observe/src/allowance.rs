@@ -1,6 +1,6 @@
-//! How much of what processes do is looked at.
+//! Limits of examined events.
 
-/// How many events are looked at.
+/// A rate of examined events.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// In the long run.
@@ -10,22 +10,21 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Events looked at of all processes. Measured at 5 to 8 µs each, without optimisation and beside other jobs: at most 3 % of a
-    /// core.
+    /// Rate for all processes. An event took 5 to 8 µs, without optimisation and beside other jobs: at most 3 % of a core.
     pub const ALL: Self = Self {
         each_second: 4000,
         at_once: 16_384,
     };
 
-    /// Events of one process that are looked at. A compiler opens up to 1000 headers in less than a second, and ends; what goes
-    /// through a whole tree of files opens 100,000 in a second.
+    /// Rate for one process. A compiler opens up to 1,000 headers in less than a second, and ends; a program that visits a whole tree of
+    /// files opens 100,000 in a second.
     pub const ONE: Self = Self {
         each_second: 500,
         at_once: 4096,
     };
 }
 
-/// What is left of a [`Rate`].
+/// The rest of a [`Rate`].
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     rate: Rate,
@@ -35,7 +34,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// All of it, at a time in ns.
+    /// The whole rate, at a time in ns.
     pub fn new(rate: Rate, at: u64) -> Self {
         let left = rate.at_once * 1_000_000_000;
         Self { rate, left, at }
@@ -46,7 +45,7 @@ impl Allowance {
         self.at
     }
 
-    /// Whether one more event is looked at.
+    /// True if one more event is examined.
     pub fn take(&mut self, at: u64) -> bool {
         let passed = at.saturating_sub(self.at);
         self.at = at;

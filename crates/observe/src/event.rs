@@ -1,4 +1,4 @@
-//! The one form of what is observed.
+//! The one form of observed events.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub struct Event {
     pub who: Who,
     /// When it began, in ns. Whoever opens the observer chooses the origin: the start of a run, or that of `CLOCK_MONOTONIC`.
     pub at: u64,
-    /// What it did.
+    /// The event itself.
     pub what: What,
 }
 
@@ -27,7 +27,7 @@ pub struct Who {
     pub uid: Option<u32>,
 }
 
-/// What a process did. No observer reports all of these.
+/// An event of a process. No observer reports all kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The process was made by another.
@@ -35,24 +35,24 @@ pub enum What {
         /// The other.
         parent: u32,
     },
-    /// A thread begins to be observed, or its process runs another program; comes before anything else of it.
+    /// A thread is observed from now on, or its process executes another program; comes before all its other events.
     Begin {
         /// Parent process.
         parent: u32,
-        /// The program; its path is empty where it is not known.
+        /// The program; its path is empty if it is unknown.
         program: File,
-        /// Whether reads through stdio are seen.
+        /// True if reads through stdio are seen.
         stdio: bool,
     },
     /// A file was opened, or found open; comes before any read of it, unless events were lost.
     Open {
-        /// The observer's number of the open file, no other file's in its life; 0 where it reports no reads of it.
+        /// The observer's number of the open file, unique in its life; 0 if the observer reports no reads of it.
         handle: u32,
         /// The file.
         file: File,
-        /// How long the call took, in ns.
+        /// Duration of the call, in ns.
         took: u64,
-        /// What it is opened for.
+        /// The mode of the open.
         how: How,
     },
     /// A file was read, or several times in a row, each time where and when the read before ended.
@@ -61,38 +61,38 @@ pub enum What {
         handle: u32,
         /// By which call.
         kind: Kind,
-        /// What the call returned.
+        /// The bytes that the call returned.
         extent: Extent,
-        /// How long the read took, in ns.
+        /// Duration of the read, in ns.
         took: u64,
-        /// How many reads followed it, of the same length and duration.
+        /// Number of following reads with the same length and duration.
         more: u16,
     },
-    /// The program drops pages of the file from memory, or asks which are there.
+    /// The program drops pages of the file from memory, or asks for their residency.
     Dropped {
         /// The file.
         handle: u32,
     },
-    /// A name was used and no file read by it: an inode was looked at, or the entries of a directory were read.
+    /// A name was used without reading a file: its inode was looked up, or its directory listed.
     Named {
-        /// Absolute path, as it was given.
+        /// Absolute path as given.
         path: PathBuf,
         /// [`Kind::Stat`] or [`Kind::List`].
         kind: Kind,
-        /// How long the call took, in ns.
+        /// Duration of the call, in ns.
         took: u64,
-        /// Whether the symbolic link was followed that may be at the path itself.
+        /// True if a symbolic link at the path itself was followed.
         follows: bool,
-        /// What the program was told of the inode of the path itself, where the observer has seen that.
+        /// The inode of the path itself as returned to the program, if the observer has seen it.
         inode: Option<Inode>,
     },
-    /// Pages of a mapped file came to be mapped in the process, in this order.
+    /// Pages of a mapped file were mapped in the process, in this order.
     Touched {
         /// The file.
         handle: u32,
         /// The pages.
         extent: Extent,
-        /// How long the process waited for that, in ns.
+        /// Waiting of the process for them, in ns.
         took: u64,
     },
     /// Pages of a file came into memory because the process read or touched them, or those before them.
@@ -104,12 +104,11 @@ pub enum What {
         /// The pages.
         extent: Extent,
     },
-    /// A process is about to wait for a device: pages, an inode or a directory are not in memory. Reported at once, and not of
-    /// each that waits.
+    /// A process is about to wait for a device: pages, an inode or a directory are not in memory. Reported at once, and not for every wait.
     Waits,
     /// The process is this rank of a parallel program, as its MPI library has it.
     Rank(Rank),
-    /// The process says that it is about to end or to become another program. If that fails, its events go on.
+    /// The process is about to end or to execute another program. If that fails, its events continue.
     Exit,
     /// The process has ended.
     Ended,
@@ -118,14 +117,14 @@ pub enum What {
 /// A file as an event names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Absolute path, as it was given; of an observer that has looked, in the process's mounts and without symbolic links.
+    /// Absolute path as given; from an observer that has examined it, in the process's mounts and without symbolic links.
     pub path: PathBuf,
-    /// Where the path led, if the observer has looked.
+    /// The target of the path, if the observer has examined it.
     pub node: Option<Node>,
 }
 
 impl From<PathBuf> for File {
-    /// A file that nobody has looked at.
+    /// A file that was not examined.
     fn from(path: PathBuf) -> Self {
         Self { path, node: None }
     }
@@ -138,13 +137,13 @@ pub struct Node {
     pub device: u64,
     /// Inode number.
     pub inode: u64,
-    /// The inode's generation: another one when a deleted file's number is given again. 0 where it is not known.
+    /// The inode's generation: it changes when a deleted file's number is reused. 0 if it is unknown.
     pub generation: u32,
     /// Size in bytes.
     pub size: u64,
 }
 
-/// What a file is opened for.
+/// The mode of an open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
     /// As a directory.

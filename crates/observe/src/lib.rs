@@ -1,8 +1,8 @@
-//! What processes do with files, as every observer reports it.
+//! Activities of processes with files, as every observer reports them.
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | [`Event`] | who did what, and when |
+//! | [`Event`] | process, event and time |
 //! | [`Observer`] | whatever reports events, within the [`Budget`] of whoever takes them |
 //! | [`Reports`] | the ring of the preload library as an observer |
 //! | [`OwnPrograms`] | the same, as an observer of all programs of one user |
@@ -12,8 +12,8 @@
 //! The kernel's side is an observer of its own (`observers/ebpf`), and so is fanotify (`observers/fanotify`). `crates/run` and
 //! `crates/daemon` take events from any of them.
 //!
-//! Invariant: what an observer hands out is checked as to its form (a read's kind is one that the observer can see), and not as
-//! to its truth: paths, offsets and lengths may come from a hostile process.
+//! Invariant: the form of an observer's events is checked (a read has a kind that the observer can see), and not their truth: paths,
+//! offsets and lengths may come from a hostile process.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What observers ask the kernel about the files and processes that they hear of.
+//! Observers' questions to the kernel about files and processes.
 //!
 //! Invariant: no device and no server is asked.
 
@@ -13,18 +13,18 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::{File, Node};
 
-/// What a path or a descriptor leads to.
+/// The target of a path or a descriptor.
 #[derive(Debug)]
 pub enum Found {
     /// A regular file.
     Regular(File),
     /// A device, a pipe, a socket, a folder.
     Other,
-    /// Nothing, or nothing that can be looked at.
+    /// No file, or one that cannot be examined.
     Nothing,
 }
 
-/// What was found at `path`.
+/// Examines the file found at `path`.
 pub fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE;
@@ -45,7 +45,7 @@ pub fn look(there: BorrowedFd<'_>, path: &Path) -> Found {
     })
 }
 
-/// Whether there is no such process any more.
+/// True if there is no such process any more.
 pub fn has_ended(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))

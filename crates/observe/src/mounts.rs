@@ -1,6 +1,6 @@
-//! Which of the mounted file systems are watched.
+//! Selects the mounted file systems to be watched.
 //!
-//! Invariant: of each file system there is one mount.
+//! Invariant: each file system has one mount.
 //!
 //! Data flow: the table of mounts ([`foreread_sys::mounts`]) → [`by_device`], [`Kinds`].
 
@@ -11,8 +11,7 @@ use foreread_sys::mounts::{Mount, is_in_user_space};
 /// Types of file systems that have no block device of their own and files on a device all the same.
 const DEVICELESS: [&str; 3] = ["overlay", "zfs", "virtiofs"];
 
-/// The mounts there are, for each file system the one best suited to find its files: a whole one before one of a folder. And a
-/// number that changes with the table.
+/// The mounts, one per file system: a whole one is preferred to one of a folder. Also returns a number that changes with the table.
 ///
 /// # Errors
 /// When the table cannot be read.
@@ -35,12 +34,11 @@ pub fn by_device() -> io::Result<(Vec<Mount>, u64)> {
     Ok((found, hasher.finish()))
 }
 
-/// Types of file systems whose files lie on a device: what the kernel asks no device for is not worth a look, and network file
-/// systems may never answer.
+/// Types of file systems with files on a device. Files without a device need no prefetching, and network file systems may never answer.
 #[derive(Debug)]
 pub struct Kinds {
     without_device: Vec<String>,
-    /// Whether file systems in user space are watched.
+    /// True if file systems in user space are watched.
     fuse: bool,
 }
 
@@ -58,7 +56,7 @@ impl Kinds {
         })
     }
 
-    /// Whether files of this type are watched.
+    /// True if files on this type are watched.
     pub fn has(&self, kind: &str) -> bool {
         if is_in_user_space(kind) {
             return self.fuse;

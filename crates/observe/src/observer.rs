@@ -7,44 +7,44 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Event;
 
-/// How much of what processes do is to be reported.
+/// The extent of reporting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing: programs are left to themselves, and pay next to nothing for being observed.
+    /// Nothing: programs are left alone, and observation costs them next to nothing.
     Nothing,
-    /// Where programs are, and the names that they waited for. What cannot be reported at once is dropped.
+    /// The positions of programs, and the names that they waited for. A report that would have to wait is dropped.
     Progress,
     /// Everything: a program is held up, within bounds, rather than an event dropped.
     Everything,
 }
 
-/// Reports what processes do: those of one program, or those of the machine. The observing process is not reported.
+/// Reports the activities of processes: those of one program, or of the whole machine. The observing process is excluded.
 pub trait Observer {
     /// Its name: `ebpf`, `fanotify` or `preload`.
     fn name(&self) -> &'static str;
 
-    /// Says how much is wanted from now on. An observer of the machine always reports all that it sees.
+    /// Sets the extent of reporting from now on. An observer of the machine always reports everything that it sees.
     fn want(&mut self, _wanted: Wanted) {}
 
-    /// How much is wanted.
+    /// The extent of reporting.
     fn wanted(&self) -> Wanted {
         Wanted::Everything
     }
 
-    /// Becomes readable when there is something to take. `None`: [`Observer::poll`] has to be called now and then.
+    /// Becomes readable when there are reports. `None`: call [`Observer::poll`] from time to time.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Becomes readable when a process is about to wait for a device. `None` where nobody tells.
+    /// Becomes readable when a process is about to wait for a device. `None` if this is not reported.
     fn alarm_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Hands out what has been reported, in the order in which it began, until the budget is spent. Never waits.
+    /// Passes on reports in the order of their starts, within the budget. Never waits.
     fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress;
 
-    /// How many events were lost so far, by what has lost them; empty where none was.
+    /// Number of lost events by cause; empty if none were lost.
     fn lost(&self) -> Vec<(&'static str, u64)>;
 
     /// The variable, and its value, by which programs find this observer; `None` where they need none.
@@ -60,16 +60,16 @@ pub fn now() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// What a poll has come to.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Reports that were taken.
+    /// Number of reports taken.
     pub events: usize,
-    /// Whether something is left to take: the budget was spent, or something was reported during the poll.
+    /// True if reports are left: the budget was spent, or new reports came during the poll.
     pub more: bool,
 }
 
-/// How much one poll may take, in reports and in time, so that no flood of reports keeps its taker from everything else.
+/// Limit of one poll, in reports and in time, so that a flood of reports does not keep its receiver from other work.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     reports: usize,
@@ -80,7 +80,7 @@ impl Budget {
     /// Reports between two looks at the clock: 25 ns for 64 reports of 30 ns and more.
     const STEP: usize = 64;
 
-    /// So many reports, and so much time from now on.
+    /// A budget of this many reports, and this much time from now on.
     pub fn new(reports: usize, time: Duration) -> Self {
         Self {
             reports,
@@ -88,7 +88,7 @@ impl Budget {
         }
     }
 
-    /// Takes one report off. Whether there may be another.
+    /// Counts one report. True if another may follow.
     #[inline]
     pub fn spend(&mut self) -> bool {
         self.reports = self.reports.saturating_sub(1);
@@ -98,7 +98,7 @@ impl Budget {
         self.reports > 0
     }
 
-    /// Whether nothing may be taken any more.
+    /// True if the budget is spent.
     pub fn is_spent(&self) -> bool {
         self.reports == 0
     }
@@ -108,7 +108,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Reports taken until the budget is spent.
+    /// Number of reports taken until the budget is spent.
     fn taken(mut budget: Budget) -> usize {
         let mut taken = 1;
         while budget.spend() {

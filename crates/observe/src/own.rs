@@ -1,13 +1,13 @@
-//! The observer of the machine that takes no privileges: the preload library in the user's own programs, which report by one ring of
-//! shared memory. Programs find the ring by their environment ([`Observer::environment`]), which their children
-//! inherit: one ring serves any number of process trees, and 112 threads at once.
+//! An observer of the machine without privileges: the preload library in the user's own programs, which report by one ring of shared
+//! memory. Programs find the ring by their environment ([`Observer::environment`]), which their children inherit: one ring serves any
+//! number of process trees, and 112 threads at once.
 //!
-//! It sees opens and program starts, as fanotify does, and not what is read of a file: a read of a program's does not say whether
-//! memory held it. What the dynamic linker opens comes before the library is there.
+//! It sees opens and program starts, like fanotify, and no reads: a program's read does not show whether its pages were in memory. Opens of
+//! the dynamic linker come before the library is loaded.
 //!
-//! Invariants: whatever the ring holds, what is kept is bounded, and so is the work ([`Processes`]); a process of another user is
-//! not believed in; paths are looked up in the kernel's cache of names alone, so that no server can hold the observer up; a file counts
-//! if its file system lies on a device.
+//! Invariants: for any content of the ring, memory and work are bounded ([`Processes`]); reports of another user's process are ignored;
+//! paths are looked up in the kernel's cache of names only, so no server can block the observer; a file counts if its file system is on a
+//! device.
 //!
 //! Data flow: ring → the process ([`Processes`]) and the file ([`Devices`]) → [`Event`].
 
@@ -25,19 +25,19 @@ use crate::{
     Budget, Event, File, How, Observer, Processes, Progress, Reports, Wanted, What, Who, now,
 };
 
-/// Processes that have said that they end, whose end is looked for at each poll. Those beyond it are found by the sweep.
+/// Processes that have announced their end, which is checked at each poll. Further ones are found by the sweep.
 const LEAVING: usize = 64;
-/// How often the table of mounts is read again at most, in ns.
+/// Least time between two readings of the table of mounts, in ns.
 const MOUNTS: u64 = 1_000_000_000;
 
 /// A process that reports.
 #[derive(Debug)]
 struct Process {
-    /// What it runs, as it says.
+    /// Its program, as reported.
     program: PathBuf,
-    /// Whether it is of this user.
+    /// True if it belongs to this user.
     is_own: bool,
-    /// Whether it has said that it ends or becomes another program.
+    /// True if it has announced its end or another program.
     leaves: bool,
 }
 
@@ -45,11 +45,11 @@ struct Process {
 pub struct OwnPrograms {
     reports: Reports,
     eyes: Eyes,
-    /// What the ring held at the last poll.
+    /// Content of the ring at the last poll.
     taken: Vec<Event>,
 }
 
-/// What makes sense of events.
+/// Interprets events.
 struct Eyes {
     uid: u32,
     known: Processes<Process>,
@@ -118,7 +118,7 @@ impl Observer for OwnPrograms {
         }
         self.eyes.settle(now, out);
         Progress {
-            // What has been reported since the poll began is taken by the next one, in its time.
+            // Reports made during the poll are taken by the next one.
             more: budget.is_spent(),
             ..progress
         }
@@ -140,7 +140,7 @@ impl Observer for OwnPrograms {
 }
 
 impl Eyes {
-    /// Tells what an event is that is looked at `now`.
+    /// Interprets an event, examined at `now`.
     fn tell(&mut self, event: Event, now: u64, out: &mut dyn FnMut(Event)) {
         let (pid, at) = (event.who.pid, event.at.min(now));
         // 0: nobody has introduced itself in this ring.
@@ -247,8 +247,8 @@ impl Eyes {
         }
     }
 
-    /// The parent of a process that reports may do without: a shell that was there before its environment was set. What it
-    /// starts is one sequence all the same.
+    /// The parent of a reporting process may not report itself: a shell that was started before its environment was set. Its children still
+    /// form one sequence.
     fn meet_parent(&mut self, parent: u32, now: u64) {
         if parent <= 1 || parent == std::process::id() || self.known.get(parent).is_some() {
             return;
@@ -320,7 +320,7 @@ impl Eyes {
             match self.known.get(pid) {
                 Some(_) if has_ended(pid) => self.end(pid, now, out),
                 Some(process) if process.leaves => self.leaving.push(pid),
-                // It runs another program.
+                // It executes another program.
                 _ => {}
             }
         }
@@ -333,7 +333,7 @@ impl Eyes {
     }
 }
 
-/// Which devices have files that are worth a look, as the table of mounts has them.
+/// The devices whose files count, from the table of mounts.
 struct Devices {
     kinds: Kinds,
     known: FxHashMap<u64, bool>,

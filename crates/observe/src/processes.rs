@@ -11,12 +11,12 @@ use lru::LruCache;
 use crate::look::has_ended;
 use crate::{Allowance, Rate};
 
-/// Processes known at once.
+/// Number of processes known at the same time.
 const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// How often ended processes are looked for, in ns: 0.2 µs for each that is known.
+/// Interval of the search for ended processes, in ns: 0.2 µs per known process.
 pub(crate) const SWEEP: u64 = 1_000_000_000;
 
-/// The processes, with what the observer keeps of each.
+/// The processes, each with the observer's data.
 #[derive(Debug)]
 pub struct Processes<T> {
     known: LruCache<u32, (Allowance, T)>,
@@ -36,7 +36,7 @@ impl<T> Processes<T> {
         }
     }
 
-    /// What is kept of a process.
+    /// The data of a process.
     pub fn get(&self, pid: u32) -> Option<&T> {
         self.known.peek(&pid).map(|(_, kept)| kept)
     }
@@ -56,14 +56,14 @@ impl<T> Processes<T> {
         self.known.pop(&pid).map(|(_, kept)| kept)
     }
 
-    /// Whether one more event of a process that is known is looked at.
+    /// True if one more event of a known process is examined.
     pub fn admits(&mut self, pid: u32, at: u64) -> bool {
         let own = self.known.get_mut(&pid);
         let is_within = own.is_some_and(|(own, _)| own.take(at));
         is_within && self.all.take(at) || self.turns_away()
     }
 
-    /// Whether one more start of a program is looked at, however many events there were of its process.
+    /// True if one more start of a program is examined, whatever the number of its process's events.
     pub fn admits_start(&mut self, at: u64) -> bool {
         self.all.take(at) || self.turns_away()
     }
@@ -73,13 +73,12 @@ impl<T> Processes<T> {
         false
     }
 
-    /// Events that were not looked at.
+    /// Number of events that were not examined.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Forgets processes that have ended, and whose events have all been taken: nothing was heard of them for a while. They are looked
-    /// for once a second.
+    /// Forgets ended processes whose events have all been taken, because nothing was reported for a while. The search runs once a second.
     pub fn ended(&mut self, at: u64) -> Vec<(u32, T)> {
         if at.saturating_sub(self.swept) < SWEEP {
             return Vec::new();

@@ -10,7 +10,7 @@ use foreread_ring::{
 
 use crate::{Budget, Event, How, Observer, Progress, Wanted, What, Who};
 
-/// What processes report by a ring.
+/// Reports of processes by a ring.
 pub struct Reports {
     ring: Ring,
     /// When the ring was made, in ns since the origin of events' times.
@@ -18,7 +18,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Of this ring, which was made so many ns after the origin of events' times.
+    /// Reports of this ring, which was created `made` ns after the origin of event times.
     pub fn new(ring: Ring, made: u64) -> Self {
         Self { ring, made }
     }
@@ -78,7 +78,7 @@ impl Observer for Reports {
     }
 }
 
-/// What a thread has reported by a ring that was made at `made`; `None` if no process can tell of it.
+/// A thread's report by a ring created at `made`; `None` if no process can have reported it.
 fn checked(event: RawEvent, made: u64) -> Option<Event> {
     let RawEvent {
         pid,
@@ -123,7 +123,7 @@ fn checked(event: RawEvent, made: u64) -> Option<Event> {
             took,
         } => What::Read {
             handle: inst,
-            // The kernel's lists alone tell of touched pages.
+            // Touched pages are found only in the kernel's lists.
             kind: Kind::from_code(kind)
                 .filter(|kind| kind.asks() || kind.reads() && *kind != Kind::Touch)?,
             extent: Extent::new(offset, u64::from(len)),

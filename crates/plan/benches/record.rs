@@ -1,4 +1,4 @@
-//! How fast a record is written and read: `cargo bench -p foreread-plan`.
+//! Speed of writing and reading a record: `cargo bench -p foreread-plan`.
 
 use std::hint::black_box;
 use std::io;

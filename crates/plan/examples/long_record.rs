@@ -1,4 +1,4 @@
-//! Writes and reads one long record, and tells the memory that took.
+//! Writes and reads one long record, and prints the memory used.
 //!
 //!     cargo run --release -p foreread-plan --example long_record [ACCESSES]
 

@@ -1,4 +1,4 @@
-//! One read of one range of one file, and a sequence of them.
+//! A read of a range of a file, and sequences of such reads.
 
 use crate::{FileId, ThreadId};
 
@@ -28,7 +28,7 @@ impl Extent {
         self.offset.saturating_add(self.len)
     }
 
-    /// Whether the extent holds no bytes.
+    /// True if the extent has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -49,7 +49,7 @@ impl Extent {
     }
 }
 
-/// How a program came to read an extent, or to use a name.
+/// The kind of call by which a program read an extent or used a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -76,11 +76,11 @@ pub enum Kind {
     CopyFileRange = 9,
     /// `splice`, as its source.
     Splice = 10,
-    /// The inode of a name was looked at: the `stat` family, `access`, `readlink`. No bytes.
+    /// A name's inode was looked up: the `stat` family, `access`, `readlink`. No bytes.
     Stat = 11,
     /// The entries of a directory were read. No bytes.
     List = 12,
-    /// Bytes that a read through MPI-IO was for. The reads of files that come of it are accesses of their own.
+    /// Bytes requested by a read through MPI-IO. The resulting reads of files are accesses of their own.
     MpiRead = 13,
     /// Bytes that a write through MPI-IO was for.
     MpiWrite = 14,
@@ -111,18 +111,18 @@ impl Kind {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// Whether the access moves bytes out of the page cache. `Map` only announces, those that [name](Kind::names) move none, and
-    /// those that are [asked for](Kind::asks) of a library come as other accesses.
+    /// True if the access reads bytes from the page cache. `Map` only announces reads; kinds that [name](Kind::names) read none; kinds that
+    /// [ask](Kind::asks) a library lead to other accesses.
     pub const fn reads(self) -> bool {
         !matches!(self, Kind::Map) && !self.names() && !self.asks()
     }
 
-    /// Whether the access is what a program asked a library for: what the library does to serve that are accesses of their own.
+    /// True if the access is a request to a library, whose own reads are accesses of their own.
     pub const fn asks(self) -> bool {
         matches!(self, Kind::MpiRead | Kind::MpiWrite)
     }
 
-    /// Whether the access needs what a name leads to, and not the bytes of a file: directories, inodes, directory entries.
+    /// True if the access needs the target of a name (directories, an inode, directory entries) and no bytes of a file.
     pub const fn names(self) -> bool {
         matches!(self, Kind::Open | Kind::Stat | Kind::List)
     }
@@ -149,7 +149,7 @@ impl Kind {
     }
 }
 
-/// One access, as observed, recorded or disclosed.
+/// An access, as observed, recorded or disclosed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The file read.
@@ -162,23 +162,23 @@ pub struct Access {
     pub kind: Kind,
     /// When the call began, in ns since the run began. The durable format keeps it to 1 µs.
     pub start: u64,
-    /// How long the call took, in ns. The durable format keeps it to 1 µs.
+    /// Duration of the call, in ns. The durable format has a resolution of 1 µs.
     pub took: u64,
 }
 
-/// A read that took longer than this plus 1 ns a byte waited for a device: above a copy from memory (2 µs for 4 KiB), below the fastest
-/// devices, which answer in some 10 µs, and the thread goes on a few µs later. A copy takes longer now and then (some 20 µs just
-/// after a sleep): the observers of other programs know whether a thread was switched out in a call, and say of one in which it was not
-/// that it took no longer than a copy.
+/// A read that took longer than this plus 1 ns per byte waited for a device. The limit is above a copy from memory (2 µs for 4 KiB) and
+/// below the fastest devices, which answer in about 10 µs, after which the thread continues a few µs later. A copy sometimes takes longer
+/// (about 20 µs just after a sleep). The observers of other programs know whether a thread was switched out during a call; if it was not,
+/// they report the duration of a copy.
 const WAITED_NS: u64 = 10_000;
 
-/// Whether a read of `len` bytes that took `took` ns took long enough to have waited for a device.
+/// True if a read of `len` bytes that took `took` ns is long enough to have waited for a device.
 pub fn waited(took: u64, len: u64) -> bool {
     took > WAITED_NS.saturating_add(len)
 }
 
 impl Access {
-    /// Whether the call took long enough to have waited for a device.
+    /// True if the call is long enough to have waited for a device.
     pub fn waited(&self) -> bool {
         waited(self.took, self.extent.len)
     }
@@ -189,12 +189,12 @@ impl Access {
 pub struct Sequence {
     /// The first.
     pub first: Access,
-    /// How many followed, of the same length and duration, each where and when the one before ended.
+    /// Number of following accesses with the same length and duration, each beginning where and when the previous one ended.
     pub more: u16,
 }
 
 impl Sequence {
-    /// How many accesses it is.
+    /// Number of accesses.
     pub fn count(&self) -> u64 {
         u64::from(self.more) + 1
     }
@@ -214,7 +214,7 @@ impl Sequence {
         })
     }
 
-    /// The same as sequences of at most so many accesses, in order.
+    /// The same accesses as sequences of at most `most` accesses, in order.
     pub fn pieces(self, most: u16) -> impl Iterator<Item = Self> {
         let step = most.max(1);
         let count = self.count();
@@ -233,7 +233,7 @@ impl Sequence {
         })
     }
 
-    /// All that it reads.
+    /// The extent of all accesses.
     pub fn extent(&self) -> Extent {
         let Extent { offset, len } = self.first.extent;
         Extent::new(offset, len.saturating_mul(self.count()))

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{FileId, Kind, Odds, ThreadId};
 
-/// One expected access: what a source discloses and the plan queue holds.
+/// An expected access: disclosed by a source, stored in the plan queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The file.
@@ -13,27 +13,27 @@ pub struct Expected {
     pub pages: Range<u64>,
     /// The thread expected to read.
     pub thread: ThreadId,
-    /// How it goes with its neighbours.
+    /// Its relation to its neighbours.
     pub pattern: Pattern,
-    /// How likely it is.
+    /// Its likelihood.
     pub odds: Odds,
 }
 
-/// A name that a source expects to be used: opened, looked at or listed.
+/// A name that a source expects to be opened, looked up or listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// What it leads to.
+    /// Its target.
     pub file: FileId,
-    /// How it is used: one of the kinds that [name](Kind::names).
+    /// Its use: one of the kinds that [name](Kind::names).
     pub kind: Kind,
-    /// How many disclosures of its source come before it, since the source was last started over or looked for its place.
+    /// Number of the source's disclosures before it, since the source was last started again or searched for its place.
     pub before: u64,
 }
 
-/// How an expected access goes with those before and after it.
+/// The relation of an expected access to its neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
-    /// One for itself.
+    /// Unrelated.
     #[default]
     Scattered,
     /// Part of a sequential stream, which the kernel's own read-ahead serves better.
@@ -43,7 +43,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// What an access is where the kernel reads nothing ahead: a stream is read like anything else.
+    /// The relation without the kernel's read-ahead: streams are treated like other reads.
     pub fn unaided(self) -> Self {
         match self {
             Self::Sequential => Self::Scattered,

@@ -1,4 +1,4 @@
-//! The identity of a file, as it was when it was observed.
+//! The identity of a file at the time of its observation.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// What identifies a file, so that a later run can tell whether it is still the same one.
+/// Identifies a file, so that a later run can check whether it is still the same.
 ///
-/// What was read is a regular file. What was only named may be anything that has an inode: a directory, a symbolic link
-/// (whose path is its own, not where it leads), a pipe, a device.
+/// A file that was read is a regular file. A file that was only named may be anything with an inode: a directory, a symbolic link (with its
+/// own path, not its target's), a pipe, a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMeta {
     /// Absolute path.
@@ -22,26 +22,26 @@ pub struct FileMeta {
     pub size: u64,
     /// Modification time, in ns since the epoch.
     pub mtime_ns: i64,
-    /// Whether the recorded run created or truncated the file itself: such a file
-    /// is in memory because it was just written, and there is nothing to prefetch.
+    /// True if the recorded run created or truncated the file itself: it is in memory because it was just written, and need not be
+    /// prefetched.
     pub written: bool,
-    /// How the recorded run read it.
+    /// The order of the recorded run's reads.
     pub advice: Advice,
-    /// Whether it is a directory.
+    /// True if it is a directory.
     pub directory: bool,
 }
 
 /// The best advice to the kernel about the order in which a file is read, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
-    /// From front to back, nearly all of it by calls: the kernel's read-ahead can be twice as long.
+    /// Read from front to back, nearly all of it by calls: the kernel's read-ahead can be doubled.
     Sequential,
     /// In an order that the kernel's read-ahead cannot serve, and would only fetch too much for.
     Random,
-    /// The program drops the file's pages from memory, or reads only resident pages. Fetching would change what it does, so nothing is
+    /// The program drops the file's pages from memory, or reads only resident pages. Fetching would change its behaviour, so nothing is
     /// fetched.
     Dropped,
 }
@@ -61,7 +61,7 @@ impl FileMeta {
         }
     }
 
-    /// Whether both tell of one file in one state, as far as its facts go. A directory is the same one whatever is in it.
+    /// True if both describe one file in one state. A directory is the same whatever its entries are.
     pub fn same_state(&self, other: &Self) -> bool {
         let facts = |meta: &Self| (meta.dev, meta.ino, meta.size, meta.mtime_ns);
         let is_same = (self.dev, self.ino) == (other.dev, other.ino);

@@ -1,9 +1,8 @@
 //! Accesses, files, and the durable format that keeps them.
 //!
-//! A recorded trace is an access list, and an access list is a plan already
-//! written down: observers write one, `sources` disclose one, reports read one.
-//! This crate holds the vocabulary ([`Extent`], [`Access`], [`FileMeta`]) and the
-//! one durable format ([`format`]); it does no I/O but on the record file itself.
+//! A recorded trace is an access list, and an access list is a stored plan: observers write one, `sources` disclose one, reports read one.
+//! This crate has the vocabulary ([`Extent`], [`Access`], [`FileMeta`]) and the one durable format ([`format`]). Its only I/O is on the
+//! record file itself.
 
 #![forbid(unsafe_code)]
 

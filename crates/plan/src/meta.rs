@@ -19,7 +19,7 @@ pub struct ThreadMeta {
     pub exe: String,
 }
 
-/// What makes two runs the same program: executable and arguments.
+/// The identity of a program's runs: executable and arguments.
 ///
 /// The working directory belongs to it because relative arguments name other files elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Identity {
     pub argv: Vec<String>,
     /// The working directory.
     pub cwd: String,
-    /// Which of a parallel program's processes, if it was started as one.
+    /// The rank, if it was started as a process of a parallel program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
 }
@@ -40,7 +40,7 @@ pub struct Identity {
 pub struct Rank {
     /// Its number.
     pub rank: u32,
-    /// How many there are.
+    /// Number of ranks.
     pub of: u32,
 }
 
@@ -70,69 +70,69 @@ pub struct Summary {
     pub wall_ns: u64,
     /// Time the program spent inside recorded calls, in ns, summed over threads.
     pub read_ns: u64,
-    /// Processor time of the program and of the children that it waited for, in ns; `None` if that is not known. The rest of the
-    /// time of a run was spent waiting: at mapped pages, too, whose waits are not observed.
+    /// Processor time of the program and of the children that it waited for, in ns; `None` if unknown. The rest of a run's time is waiting,
+    /// including waits for mapped pages, which are not observed.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
     /// Processor time of everybody else meanwhile, in ns; `None` if that is not known.
     #[serde(default)]
     pub others_ns: Option<u64>,
-    /// Of the small reads that waited for a device and did not go on from the last of their file, nine in ten took at
-    /// most this, in ns; `None` if too few did. Tells a disk with a moving head from one that only says it has one.
+    /// Among small reads that waited for a device and did not continue their file's previous read, nine in ten took at most this, in ns;
+    /// `None` if there were too few. It distinguishes a disk with a moving head from one that wrongly claims to have one.
     #[serde(default)]
     pub wait_ns: Option<u64>,
-    /// The same of those that did go on; that tells of no head.
+    /// The same for reads that did continue, which need no movement of a head.
     #[serde(default)]
     pub onward_wait_ns: Option<u64>,
-    /// Of the uses of names that waited for a device, half took at most this, in ns; `None` if too few waited.
+    /// Among uses of names that waited for a device, half took at most this, in ns; `None` if there were too few.
     #[serde(default)]
     pub name_wait_ns: Option<u64>,
-    /// Bytes fetched from the device during the run, where the kernel tells.
+    /// Bytes read from devices during the run, if the kernel counts them.
     pub device_bytes: Option<u64>,
     /// Accesses that could not be recorded, because a ring was full or a limit reached.
     pub lost: u64,
     /// Wall-clock time, in ns, of the last run known to have started cold and gone unhelped.
     pub cold_wall_ns: Option<u64>,
-    /// Whether foreread fetched ahead of the run: then its times are not those of the program alone.
+    /// True if foreread prefetched for the run: then its times are not those of the program alone.
     #[serde(default)]
     pub helped: bool,
     /// The program's exit status: its code, or 128 + the signal that ended it.
     pub exit_status: Option<i32>,
-    /// Of the bytes from the device, those of reads that were not observed; `None` if these are few, or that is not known.
+    /// Bytes from devices by unobserved reads; `None` if there are few, or the number is unknown.
     #[serde(default)]
     pub unseen_bytes: Option<u64>,
-    /// What of the program was not observed, in sentences.
+    /// Parts of the program that were not observed, in sentences.
     #[serde(default)]
     pub unobserved: Vec<String>,
-    /// Whether the program takes the kernel (eBPF) to be observed: the preload library sees too little of it.
+    /// True if the program needs the kernel (eBPF) as observer, because the preload library sees too little of it.
     #[serde(default)]
     pub by_kernel: bool,
-    /// Whether the run did something else than the record that the command had before. The next run may do so again.
+    /// True if the run differed from the command's record before. The next run may differ again.
     #[serde(default)]
     pub left_plan: bool,
-    /// Whether the record has, on purpose, only a part of what its command reads: it was cut to a size, or made of a list. Reads that it
-    /// does not have are then no sign that the command does something else.
+    /// True if the record intentionally has only a part of the command's reads: it was cut to a size, or made from a list. Reads missing
+    /// from it are then no sign that the command has changed.
     #[serde(default)]
     pub partial: bool,
-    /// What the record was made of, if no run was recorded for it, such as "a vmtouch list": its times are nobody's.
+    /// The origin of a record that was not recorded from a run, such as "a vmtouch list": its times belong to no run.
     #[serde(default)]
     pub imported: Option<String>,
 }
 
 impl Summary {
-    /// Whether most of what the run's reads waited was not for somebody to compute, as far as the record shows: nobody else computed for half
-    /// as long.
+    /// True if most of the reads' waiting was not caused by another process's computing, as far as the record shows: others computed for
+    /// less than half of it.
     pub fn waited_for_idle_servers(&self) -> bool {
         let others = self.others_ns.filter(|_| !self.helped);
         others.is_some_and(|others| others < self.read_ns / 2)
     }
 
-    /// Whether it tells, without any file in the record, who has to observe the next run.
+    /// True if the choice of the next run's observer needs no file of the record.
     pub fn tells_who_observes(&self) -> bool {
         self.unseen_bytes.is_some() || self.by_kernel
     }
 
-    /// Whether at least half of what the device gave came by reads that were not observed, though the kernel could observe more.
+    /// True if at least half of the bytes from devices were read unobserved, though the kernel could observe more.
     pub fn is_half_unseen(&self) -> bool {
         let unseen = self.unseen_bytes.unwrap_or(0);
         let is_half = self.device_bytes.is_some_and(|all| unseen >= all / 2);

@@ -1,14 +1,14 @@
-//! How likely an expected access is.
+//! The likelihood of an expected access.
 
 /// A probability, in parts of 255.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Odds(pub u8);
 
 impl Odds {
-    /// As good as certain: what an earlier run read, or the program says.
+    /// Almost certain: read by an earlier run, or announced by the program.
     pub const SURE: Self = Self(u8::MAX);
 
-    /// The odds of what happened `right` times of so many; sure where nothing is known yet.
+    /// The odds of an event that happened `right` times in `times`; sure if there is no experience.
     pub fn of(right: u64, times: u64) -> Self {
         if times == 0 {
             return Self::SURE;
@@ -17,7 +17,7 @@ impl Odds {
         Self((share * f64::from(u8::MAX)).round() as u8)
     }
 
-    /// Those of two things that do not depend on each other, both.
+    /// The odds that both of two independent events happen.
     pub fn and(self, other: Self) -> Self {
         let both = u16::from(self.0) * u16::from(other.0);
         Self((both / u16::from(u8::MAX)) as u8)

@@ -1,6 +1,6 @@
 //! Prefixes of paths that stand for others: the same files lie elsewhere in a container image, or on another machine.
 //!
-//! Invariant: a prefix ends where a component ends: `/data` is no prefix of `/database`. Of several that fit, the first given counts.
+//! Invariant: a prefix ends at the end of a component: `/data` is no prefix of `/database`. If several match, the first given one is used.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use crate::{FileId, FileMeta, Identity};
 
-/// Prefixes, each with the one that takes its place.
+/// Prefixes, each with its replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathMap(Vec<(PathBuf, PathBuf)>);
 
 impl PathMap {
-    /// One prefix for another, of a text `OLD=NEW`. The first `=` is the one between them.
+    /// Parses a text `OLD=NEW`. The first `=` separates the two.
     ///
     /// # Errors
-    /// What is wrong with the text, in words.
+    /// The fault of the text, in words.
     pub fn parse(text: &OsStr) -> Result<Self, String> {
         let shown = text.to_string_lossy();
         let bytes = text.as_bytes();
@@ -40,7 +40,7 @@ impl PathMap {
         )]))
     }
 
-    /// Whether no prefix is given.
+    /// True if there is no prefix.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -56,7 +56,7 @@ impl PathMap {
         Self(pairs.map(|(old, new)| (new, old)).collect())
     }
 
-    /// Where a path lies by this map.
+    /// The path after replacing its prefix.
     pub fn of<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
         let found = self.0.iter().find_map(|(old, new)| {
             let rest = path.strip_prefix(old).ok()?;

@@ -1,4 +1,4 @@
-//! What the scheduler asks a backend to fetch.
+//! Requests of the scheduler to a backend.
 
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What happens in the program, as an observer tells it and sources see it.
+//! Events in the program, as reported by an observer and shown to sources.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::{FileId, Kind, Sequence, ThreadId};
 
-/// What a file is for, whatever its name is this time: files of one role are expected to be read alike. 0 is unknown.
+/// The role of a file, independent of its name in one run: files of one role are expected to be read alike. 0 means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Role(pub u64);
 
@@ -24,7 +24,7 @@ impl FromStr for Role {
     }
 }
 
-/// One thing that happened. Files have one number in a session, whoever tells of them.
+/// An event. A file has one number in a session, for all observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A file is used for the first time, or its size has changed.
@@ -33,15 +33,15 @@ pub enum Seen {
         file: FileId,
         /// Its size, in bytes.
         size: u64,
-        /// Whether this run has created it or written to it.
+        /// True if this run has created or written the file.
         written: bool,
     },
-    /// The kernel reads none of a file ahead: what is read of it does not stay in the page cache.
+    /// The kernel does not read the file ahead: its pages do not stay in the page cache.
     Unaided {
         /// The file.
         file: FileId,
     },
-    /// What kind of file a file is.
+    /// A file's role.
     Role {
         /// The file.
         file: FileId,
@@ -50,11 +50,11 @@ pub enum Seen {
         /// Its role by how many of its kind the program has opened before.
         turn: Role,
     },
-    /// A thread has used a name: it has opened the file, looked at its inode or read the directory.
+    /// A thread has used a name: it has opened the file, looked up its inode or listed the directory.
     Named {
         /// The file.
         file: FileId,
-        /// How: one of the kinds that [name](Kind::names).
+        /// The use: one of the kinds that [name](Kind::names).
         kind: Kind,
         /// The thread.
         thread: ThreadId,

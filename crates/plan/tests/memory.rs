@@ -1,4 +1,4 @@
-//! What reading a record takes in memory. A process of its own: the peak is the process's.
+//! Memory of reading a record, in a process of its own: the peak is the process's.
 
 #![allow(
     dead_code,
@@ -15,7 +15,7 @@ use foreread_plan::format::{MAX_ID, Reader};
 
 use forge::{ended, rows};
 
-/// 9 bytes a file on disk must not take hundreds in memory: what the reader was given holds, however small the record is.
+/// 9 bytes per file on disk must not take hundreds in memory: the reader's limit holds for the smallest record.
 #[test]
 fn a_small_record_does_not_fill_the_memory() {
     let peak = || {
@@ -35,7 +35,7 @@ fn a_small_record_does_not_fill_the_memory() {
     let path = folder.path().join("hostile.fr");
     std::fs::write(&path, ended(rows(MAX_ID), &Summary::default())).unwrap();
     let open = |memory| Reader::within(std::fs::File::open(&path).unwrap(), &path, memory);
-    // The process's peak is told anew from here on; without that nothing is known.
+    // Resets the process's peak; without that nothing is known.
     if std::fs::write("/proc/self/clear_refs", "5").is_err() {
         println!("skipped: the peak of a process cannot be reset here");
         return;
@@ -51,9 +51,9 @@ fn a_small_record_does_not_fill_the_memory() {
         "{said}"
     );
     let grown = peak() - before;
-    // Beside the tables there is a frame, as stored and unpacked.
+    // Besides the tables there is a frame, stored and unpacked.
     assert!(grown < allowed + (12 << 20), "{grown} bytes");
-    // What it is counted as is not less than it takes.
+    // The counted memory is at least the real one.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = peak();
     let reader = open(1 << 30).unwrap();

@@ -1,9 +1,7 @@
-//! The page cache: hints, and what they did.
+//! The page cache: requests for pages, and their effect.
 //!
-//! Invariant: a hint never blocks on the device beyond queueing the request, and its
-//! failure means only that nothing was fetched. One [`will_need`] or [`readahead`] is
-//! silently cut to [`crate::device::Device::max_hint`] bytes: issue in chunks no larger,
-//! and look at what arrived.
+//! Invariant: a request never waits for the device beyond queueing, and its failure means only that nothing was fetched. One [`will_need`]
+//! or [`readahead`] is silently cut to [`crate::device::Device::max_hint`] bytes: request smaller chunks, and check their arrival.
 //!
 //! Data flow: byte ranges in, page counts out.
 
@@ -21,19 +19,19 @@ use crate::{checked, page_size};
 /// The number of `cachestat(2)`: one for every architecture with the common table.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// What the page cache holds of a range, in pages, by `cachestat(2)` (Linux 6.5).
+/// Counts of a range in the page cache, in pages, from `cachestat(2)` (Linux 6.5).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStat {
-    /// Pages in the cache, those whose read is still under way included.
+    /// Pages in the cache, including those being read.
     pub cached: u64,
-    /// Of these, pages not yet written back.
+    /// Pages of these not yet written back.
     pub dirty: u64,
-    /// Of these, pages being written back.
+    /// Pages of these being written back.
     pub writeback: u64,
     /// Pages that were in the cache and were evicted.
     pub evicted: u64,
-    /// Of these, pages evicted so recently that they should have been kept.
+    /// Pages of these evicted so recently that they should have been kept.
     pub recently_evicted: u64,
 }
 
@@ -72,15 +70,15 @@ pub fn stat<Fd: AsFd>(fd: Fd, range: Range<u64>) -> io::Result<CacheStat> {
     Ok(stat)
 }
 
-/// What `fstatfs` calls an overlay.
+/// The type of an overlay in `fstatfs`.
 const OVERLAY: i64 = 0x794c_7630;
 
-/// Whether [`stat`] tells nothing of a file on device `dev`, and says 0 all the same: a file of an overlay has its pages under the
-/// file of the layer below. `mincore` of a mapping sees them.
+/// True if [`stat`] always returns 0 for a file on device `dev`: the pages of a file on an overlay belong to the file in the layer below.
+/// `mincore` of a mapping sees them.
 // Another type on other processors.
 #[allow(clippy::unnecessary_cast)]
 pub fn is_hidden<Fd: AsFd>(fd: Fd, dev: u64) -> bool {
-    // What lies on a device is no overlay.
+    // A file system with a block device is no overlay.
     rustix::fs::major(dev) == 0
         && rustix::fs::fstatfs(fd).is_ok_and(|about| about.f_type as i64 == OVERLAY)
 }
@@ -173,7 +171,7 @@ pub fn evict_path(path: &std::path::Path) -> io::Result<u64> {
     evict(fd)
 }
 
-/// Whether a read at `offset` would return at once, its page's read being complete.
+/// True if a read at `offset` would return at once, because its page's read is complete.
 ///
 /// Offsets at or past the end count as ready: no read there waits.
 ///
@@ -182,7 +180,7 @@ pub fn evict_path(path: &std::path::Path) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// `EOPNOTSUPP` where the file system cannot tell.
+/// `EOPNOTSUPP` if the file system does not support it.
 pub fn is_uptodate<Fd: AsFd>(fd: Fd, offset: u64) -> io::Result<bool> {
     let mut byte = [0u8; 1];
     match rustix::io::preadv2(
@@ -197,10 +195,10 @@ pub fn is_uptodate<Fd: AsFd>(fd: Fd, offset: u64) -> io::Result<bool> {
     }
 }
 
-/// Whether the page at `offset` was in memory before it was asked about.
+/// True if the page at `offset` was in memory before this call.
 ///
-/// As [`is_uptodate`], but for the page whose read that starts, and which a fast device, or one that the
-/// read has to queue for, has answered before it looks: then this thread has read from a device.
+/// The same as [`is_uptodate`], except for a page whose read this call starts and a fast device completes before the check, perhaps while
+/// the call queues for it: then this thread has read from a device.
 ///
 /// # Errors
 ///

@@ -1,11 +1,9 @@
 //! Devices: how large a hint may be, how deep a queue is, whether position matters.
 //!
-//! Invariant: every answer is usable. What cannot be found out (a network file system, a
-//! FUSE mount, a hidden `/sys`) gets values that are safe anywhere: hints of 128 KiB, the
-//! size no kernel cuts, and no belief about positions.
+//! Invariant: every answer is usable. Unknown facts (a network file system, a FUSE mount, a hidden `/sys`) get values that are safe
+//! anywhere: requests of 128 KiB, which no kernel cuts, and no assumption about positions.
 //!
-//! Data flow: a device number (`st_dev`) in; facts read from `/sys` and
-//! `/proc/self/mountinfo` out. Nothing is cached; ask once per device.
+//! Data flow: device number (`st_dev`) → facts from `/sys` and `/proc/self/mountinfo`. Nothing is cached; ask once per device.
 
 use std::fs;
 use std::io;
@@ -24,30 +22,30 @@ const DEFAULT_QUEUE_DEPTH: u32 = 128;
 /// Bytes in the sectors `/sys` counts in, whatever the device's own.
 const SECTOR: u64 = 512;
 
-/// What is worth knowing about the device under a file system.
+/// Facts about the device under a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// The device number asked about.
     pub dev: u64,
     /// The whole disk's name (`vda`, `loop0`, `dm-0`), or where a device-less file system comes from.
     pub name: String,
-    /// The file system's type; empty when it is not among the mounts.
+    /// The file system's type; empty if it is not among the mounts.
     pub fs_type: String,
-    /// Whether a block device is known to be under the file system.
+    /// True if a block device is known to be under the file system.
     pub block: bool,
-    /// Whether the kernel takes it for a rotating disk. Virtual disks often say so wrongly.
+    /// True if the kernel regards it as a rotating disk. Virtual disks often claim so wrongly.
     pub rotational: bool,
     /// The kernel's read-ahead, in bytes.
     pub read_ahead: u64,
     /// The bytes one hint can ask for: the kernel silently cuts `WILLNEED` and `readahead`
     /// to the larger of the read-ahead and the device's largest request.
     pub max_hint: u64,
-    /// Requests the device's queue takes at once.
+    /// Number of requests in the device's queue.
     pub queue_depth: u32,
 }
 
 impl Device {
-    /// The device of a file whose `st_dev` is `dev`.
+    /// The device of files with this `st_dev`.
     pub fn of(dev: u64) -> Self {
         Self::among(dev, &Mount::all().unwrap_or_default())
     }
@@ -111,7 +109,7 @@ impl Device {
     }
 }
 
-/// What a block device or partition has done since it appeared, for anyone.
+/// Counters of a block device or partition since it appeared, for all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Reads that are complete, as the device had them: neighbours are one.
@@ -122,7 +120,7 @@ pub struct Done {
     pub waiting: u64,
 }
 
-/// What the block device or partition `dev` has done.
+/// Reads the counters of the block device or partition `dev`.
 ///
 /// # Errors
 ///
@@ -143,19 +141,19 @@ pub fn done(dev: u64) -> io::Result<Done> {
 pub struct Counters(fs::File);
 
 impl Counters {
-    /// Opens those of `dev`; `None` where it is no block device.
+    /// Opens the counters of `dev`; `None` if it is no block device.
     pub fn open(dev: u64) -> Option<Self> {
         let path = format!("/sys/dev/block/{}/stat", numbers(dev));
         fs::File::open(path).ok().map(Self)
     }
 
-    /// The name of the device or partition `dev`; `None` where it is no block device.
+    /// The name of the device or partition `dev`; `None` if it is no block device.
     pub fn name(dev: u64) -> Option<String> {
         let link = fs::read_link(format!("/sys/dev/block/{}", numbers(dev))).ok()?;
         Some(file_name(&link))
     }
 
-    /// What the device has done by now.
+    /// Reads the counters.
     pub fn read(&self) -> Option<Done> {
         let mut bytes = [0; 512];
         let read = rustix::io::pread(&self.0, &mut bytes, 0).ok()?;

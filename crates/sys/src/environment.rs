@@ -5,13 +5,13 @@
 
 use std::ffi::OsString;
 
-/// Whether the process has more rights than whoever started it (`AT_SECURE`, see getauxval(3)).
+/// True if the process has more privileges than its caller (`AT_SECURE`, see getauxval(3)).
 pub fn is_secure() -> bool {
     // SAFETY: looks up a number that the kernel gave the process at its start.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The value of a variable. `None` if it is not set, is empty, or may not be believed.
+/// The value of a variable. `None` if it is unset, empty, or cannot be trusted.
 pub fn var(name: &str) -> Option<OsString> {
     if is_secure() {
         return None;

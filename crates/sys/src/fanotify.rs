@@ -1,12 +1,12 @@
 //! fanotify: who opens which file, on whole file systems.
 //!
-//! Purpose: [`Group`] is a fanotify group in one of two manners. *By name*, an event holds the handle of the directory and the
-//! name in it: the kernel opens nothing, and a handle is looked up ([`open_by_handle`]) once for all of a directory's files. *By
-//! descriptor*, an event holds a descriptor of the file, for file systems without handles. The kernel's queue is bounded (16384
-//! events unless the system says otherwise); what does not fit is said by one event ([`Event::overflow`]).
+//! Purpose: [`Group`] is a fanotify group of one of two kinds. *By name*: an event has the handle of the directory and the name in it. The
+//! kernel opens nothing, and one lookup of a handle ([`open_by_handle`]) serves all files of a directory. *By descriptor*: an event has a
+//! descriptor of the file, for file systems without handles. The kernel's queue is bounded (16384 events by default); one event reports an
+//! overflow ([`Event::overflow`]).
 //!
-//! Invariants: nobody is held up (no permission events); a descriptor that came with an event is closed, whether the event is
-//! looked at or not; what the kernel wrote is checked as if anybody had written it.
+//! Invariants: no process is delayed (no permission events); a descriptor in an event is always closed; data from the kernel is checked
+//! like any other input.
 //!
 //! Data flow: [`Group::mark`] a file system → [`Group::read`] → [`Events`].
 
@@ -56,7 +56,7 @@ impl Group {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Watches the file system of a directory: what is opened on it, through whichever mount.
+    /// Watches the file system of a directory: all opens on it, through any mount.
     ///
     /// # Errors
     /// `ENODEV`, `EOPNOTSUPP` or `EXDEV` if a group by name cannot watch the file system, `ENOSPC` if the user has too many marks.
@@ -79,7 +79,7 @@ impl Group {
     /// Takes events from the queue, as many as fit; none if there are none.
     ///
     /// # Errors
-    /// Of a group by descriptor, what opening a file said (`EMFILE`): the event is gone.
+    /// For a group by descriptor, the error of opening a file (`EMFILE`): the event is lost.
     pub fn read<'a>(&self, room: &'a mut [u8]) -> io::Result<Events<'a>> {
         match rustix::io::read(&self.0, &mut *room) {
             Ok(len) => Ok(Events {
@@ -108,15 +108,15 @@ pub struct Events<'a> {
 pub struct Event<'a> {
     /// The process; 0 if it is in another PID namespace.
     pub pid: u32,
-    /// Whether the file was opened to be executed.
+    /// True if the file was opened to be executed.
     pub executed: bool,
-    /// Whether this is no event, but stands for events that did not fit.
+    /// True if this reports lost events.
     pub overflow: bool,
-    /// Where the file is, unless that was lost.
+    /// The place of the file, unless it was lost.
     pub place: Option<EventFile<'a>>,
 }
 
-/// Where a file is.
+/// The place of a file.
 #[derive(Debug)]
 pub enum EventFile<'a> {
     /// In a directory.
@@ -174,13 +174,13 @@ struct Raw<'a> {
     parts: &'a [u8],
 }
 
-/// Takes the next event from the front.
+/// Removes the next event from the front.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<Raw<'a>> {
     let bytes = std::mem::take(rest);
     let head = bytes.first_chunk::<EVENT>()?;
     let len = u32::from_ne_bytes(*head.first_chunk()?) as usize;
     let fixed = usize::from(u16::from_ne_bytes(*head[6..].first_chunk()?));
-    // Of another version, or cut off: where the next event begins is not known.
+    // Of another version, or cut off: the start of the next event is unknown.
     if head[4] != libc::FANOTIFY_METADATA_VERSION || len < EVENT {
         return None;
     }
@@ -238,7 +238,7 @@ pub fn system_of(directory: BorrowedFd<'_>) -> io::Result<[u8; 8]> {
     }
 }
 
-/// Whether the files of a directory's file system can be found by their handles.
+/// True if the files of a directory's file system can be found by handles.
 pub fn has_handles(directory: BorrowedFd<'_>) -> bool {
     let mut handle = FileHandle::new();
     handle.size = MOST_HANDLE as u32;
@@ -257,8 +257,8 @@ pub fn has_handles(directory: BorrowedFd<'_>) -> bool {
     result == 0
 }
 
-/// The directory that a handle stands for, on the file system of `mount`, a descriptor of any directory on it. Nothing can be done
-/// with the descriptor but look names up.
+/// The directory of a handle, on the file system of `mount`, a descriptor of any directory on it. The descriptor can only be used for
+/// lookups.
 ///
 /// # Errors
 /// `ESTALE` if the directory is gone, `EPERM` without CAP_DAC_READ_SEARCH, `EOPNOTSUPP` if the file system has no handles.

@@ -1,9 +1,8 @@
-//! What this machine offers, tried rather than read off version numbers.
+//! Features of this machine, found by trying them and not by version numbers.
 //!
 //! Invariant: a probe changes nothing and leaves nothing open.
 //!
-//! Data flow: [`Features::probe`] tries each; `foreread doctor` prints what it found and
-//! what the missing ones cost.
+//! Data flow: [`Features::probe`] tries each; `foreread doctor` prints the results and the cost of missing ones.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -18,32 +17,32 @@ use crate::{cache, checked, page_size, pagemap};
 /// Open files a prefetched program may need: its own, and as many again in foreread.
 static ENOUGH_FILES: u64 = 4096;
 
-/// Whether something is there.
+/// Availability of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It works; with a word on how, or empty.
+    /// It works, with a remark or an empty text.
     Available(String),
-    /// It does not.
+    /// It does not work.
     Missing {
-        /// What the kernel said.
+        /// The kernel's error.
         why: String,
-        /// What foreread cannot do without it.
+        /// The loss for foreread.
         cost: &'static str,
     },
 }
 
-/// One thing a machine may offer.
+/// A feature of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// Its name.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
-    /// Whether it is there.
+    /// Its availability.
     pub state: Availability,
 }
 
-/// All that was probed, in the order reports show it.
+/// All features, in the order of reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features(pub Vec<Feature>);
 
@@ -165,7 +164,7 @@ fn try_files() -> io::Result<String> {
     Ok(files_allowed(limit.current, limit.maximum))
 }
 
-/// The limit on open files in words, and the one it can be raised to where that is another.
+/// The limit of open files in words, with the maximum if that is higher.
 fn files_allowed(current: Option<u64>, maximum: Option<u64>) -> String {
     let show =
         |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
@@ -205,7 +204,7 @@ struct ProgLoad {
 fn try_bpf() -> io::Result<String> {
     const BPF_PROG_LOAD: libc::c_int = 5;
     const BPF_PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
-    /// `r0 = 0; exit`, the smallest program there is.
+    /// `r0 = 0; exit`, the smallest program.
     const PROGRAM: [u64; 2] = [0xb7, 0x95];
     let attr = ProgLoad {
         prog_type: BPF_PROG_TYPE_RAW_TRACEPOINT,

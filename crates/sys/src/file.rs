@@ -21,7 +21,7 @@ use crate::lease;
 use crate::mounts::Mount;
 use crate::way::{self, Links};
 
-/// What identifies a file, and says whether it has changed.
+/// The identity of a file, and its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
     /// Device number (`st_dev`).
@@ -46,7 +46,7 @@ impl FileFacts {
         Ok(Self::from_stat(&rustix::fs::fstat(fd)?))
     }
 
-    /// The facts of what a path leads to, which is not opened.
+    /// The facts of a path's target, which is not opened.
     pub fn at(path: &Path) -> io::Result<Self> {
         Ok(Self::from_stat(&rustix::fs::stat(path)?))
     }
@@ -69,9 +69,9 @@ fn ns(seconds: i64, more: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(more)
 }
 
-/// As [`open_regular`], and only the file of this device and inode, under a path without symbolic links: whoever opens for
-/// others must not be led elsewhere. The device is the file's own (`st_dev`) or its file system's: files of btrfs, and of overlays
-/// whose layers lie on several file systems, have numbers of their own.
+/// The same as [`open_regular`], only for the file with this device and inode, under a path without symbolic links: a process that opens
+/// files for others must not be misled. The device is the file's own (`st_dev`) or its file system's, because files of btrfs, and of
+/// overlays with layers on several file systems, have numbers of their own.
 ///
 /// # Errors
 ///
@@ -89,12 +89,12 @@ pub fn open_exactly(path: &Path, dev: u64, ino: u64) -> io::Result<(OwnedFd, Fil
     open_found(&place, &stat)
 }
 
-/// Whether the mount that a file was found on is of the file system of this number.
+/// True if the file's mount is of the file system with this number.
 fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
     let asked = StatxFlags::MNT_ID;
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, asked)?;
     if found.stx_mask & asked.bits() == 0 {
-        // Linux before 5.8 does not tell.
+        // Linux before 5.8 does not report it.
         return Ok(false);
     }
     let table = Mount::table()?;
@@ -189,8 +189,8 @@ impl Opener {
     }
 }
 
-/// As [`open_regular`], where all that is needed to find the file is in memory; `None` where it is not, or where a server
-/// would have to be asked.
+/// The same as [`open_regular`], if everything needed to find the file is in memory; `None` if it is not, or if a server would have to be
+/// asked.
 pub fn open_in_memory(path: &Path) -> Option<io::Result<(OwnedFd, FileFacts)>> {
     let place = match way::in_memory(path, Links::Refused)? {
         Ok(place) => place,
@@ -205,7 +205,7 @@ pub fn open_in_memory(path: &Path) -> Option<io::Result<(OwnedFd, FileFacts)>> {
 /// File systems without a device number of their own that ask no server: overlayfs, btrfs, bcachefs, tmpfs (statfs(2)).
 const LOCAL: [i64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x0102_1994];
 
-/// Whether a file lies on this machine, as far as its file system tells.
+/// True if the file's file system is local, as far as its type shows.
 // The type of a file system's number differs between processors.
 #[allow(clippy::unnecessary_cast)]
 fn is_local(place: &OwnedFd, dev: u64) -> bool {
@@ -214,12 +214,12 @@ fn is_local(place: &OwnedFd, dev: u64) -> bool {
         || rustix::fs::fstatfs(place).is_ok_and(|about| among(about.f_type as i64))
 }
 
-/// Opens for reading what was found, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, as where the kernel says so.
+/// Opens a found file for reading, unless it is under a write lease ([`lease`]): `EWOULDBLOCK`, the kernel's own error for a lease.
 fn open_found(place: &OwnedFd, stat: &Stat) -> io::Result<(OwnedFd, FileFacts)> {
     open_by(rustix::fs::CWD, &way::name_of(place), place, stat)
 }
 
-/// The same by the name of it in a folder.
+/// The same by its name in a folder.
 fn open_by(
     folder: impl AsFd,
     name: &str,
@@ -238,8 +238,8 @@ fn open_by(
     Ok((fd, FileFacts::from_stat(stat)))
 }
 
-/// Opens a file for appending to it, made if it is not there (readable by its owner alone). Nothing is followed or
-/// opened that somebody else may have put in its place: it is a regular file of this user's, with one name.
+/// Opens a file for appending, created if absent (readable by its owner only). Files and links planted by others are refused: it is a
+/// regular file of this user with one name.
 ///
 /// # Errors
 ///
@@ -265,12 +265,12 @@ pub fn append_own(path: &Path) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// What was found and not opened, if it is a regular file.
+/// A found, unopened file, if it is a regular one.
 fn regular(place: OwnedFd) -> io::Result<(OwnedFd, Stat)> {
     let stat = rustix::fs::fstat(&place)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((place, stat)),
-        // What open(2) says of O_NOFOLLOW.
+        // The error of open(2) with O_NOFOLLOW.
         FileType::Symlink => Err(rustix::io::Errno::LOOP.into()),
         other => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -282,9 +282,9 @@ fn regular(place: OwnedFd) -> io::Result<(OwnedFd, Stat)> {
 /// A run of a file's bytes that lie together on the device. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhysicalExtent {
-    /// Where the run begins in the file.
+    /// Start of the range in the file.
     pub logical: u64,
-    /// Where it begins on the device.
+    /// Start on the device.
     pub physical: u64,
     /// Its length.
     pub len: u64,
@@ -327,12 +327,12 @@ struct RawMap {
     extents: [RawExtent; BATCH],
 }
 
-/// `_IOWR('f', 11, struct fiemap)`, whose size leaves the array out.
+/// `_IOWR('f', 11, struct fiemap)`, whose size excludes the array.
 const FS_IOC_FIEMAP: libc::Ioctl =
     rustix::ioctl::opcode::from_components(rustix::ioctl::Direction::ReadWrite, b'f', 11, 32)
         as libc::Ioctl;
 
-/// Where `range` of a file lies on its device, in file order; holes are left out.
+/// The places of `range` of a file on its device, in file order; holes are left out.
 ///
 /// # Errors
 ///

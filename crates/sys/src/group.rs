@@ -1,8 +1,7 @@
-//! Which signals went to the whole process group.
+//! Finds out which signals were sent to the whole process group.
 //!
-//! A signal does not tell whether it was sent to one process or to all of its group. So a second,
-//! tiny process is kept in the group, with all signals blocked: what it was sent as well, the
-//! whole group was sent.
+//! A signal does not show whether it was sent to one process or to its group. So a second, tiny process is kept in the group with all
+//! signals blocked: a signal that it received, too, was sent to the whole group.
 //!
 //! Invariant: the watcher touches nothing but its own socket, ends with this process however that
 //! ends, and goes by another name and without arguments, so that a signal sent by name is not sent
@@ -29,10 +28,9 @@ use crate::procfs::Stat;
 
 /// The watcher's name. Not one that somebody looking for foreread by name finds.
 const NAME: &std::ffi::CStr = c"group-watch";
-/// Those who signal every process by its own number take a moment from the first to the last.
+/// A sender that signals every process by its own number needs some time from the first to the last.
 const GRACE: Duration = Duration::from_millis(1);
-/// A watcher that does not answer in this time is stopped: on a machine with much to do, or little
-/// memory, it may take some tenths of a second to come to it.
+/// A watcher that does not answer in this time is stopped. On a busy machine, or with little memory, it may need some tenths of a second.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of `/proc/self/stat`, at most.
 const STAT: usize = 1024;
@@ -42,14 +40,14 @@ const STAT: usize = 1024;
 pub struct GroupWatch {
     socket: UnixStream,
     pid: libc::pid_t,
-    /// Where this process was allowed to run when it was started.
+    /// The processors on which this process was allowed to run at its start.
     processors: Option<CpuSet>,
-    /// The number of the last question: an answer that came too late is not taken for the next.
+    /// Number of the last question: a late answer is not mistaken for the next one.
     asked: Cell<u8>,
 }
 
 impl GroupWatch {
-    /// Starts it. What it is to be asked for must be blocked already.
+    /// Starts the watcher. The signals of interest must be blocked already.
     ///
     /// # Errors
     ///
@@ -72,8 +70,7 @@ impl GroupWatch {
         })
     }
 
-    /// Whether `signal`, which this process has just got, was sent to the whole group; `None` if
-    /// the watcher does not answer.
+    /// Whether `signal`, which this process has just received, was sent to the whole group; `None` if the watcher does not answer.
     pub fn got(&self, signal: i32) -> Option<bool> {
         sleep(GRACE);
         let signal = u8::try_from(signal).ok()?;
@@ -89,12 +86,12 @@ impl GroupWatch {
         }
     }
 
-    /// Have it end by itself, while this process goes on with other things: nothing more is asked. On another processor,
-    /// if there is one: woken on this one it would go first.
+    /// Lets the watcher end by itself while this process continues; there are no more questions. It is moved to another processor, if there
+    /// is one: woken on this one it would run first.
     pub fn dismiss(&self) {
         if let Some(mut others) = self.processors {
             others.unset(sched_getcpu());
-            // Where there is no other, that is refused.
+            // Refused if there is no other processor.
             let _ = sched_setaffinity(Pid::from_raw(self.pid), &others);
         }
         self.kill();
@@ -118,7 +115,7 @@ impl Drop for GroupWatch {
 ///
 /// # Safety
 ///
-/// To be called in a forked child, to whose copy of memory nobody returns.
+/// To be called in a forked child that never returns.
 unsafe fn watch(socket: c_int, parent: u32) -> ! {
     let none = libc::timespec {
         tv_sec: 0,

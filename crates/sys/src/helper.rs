@@ -5,9 +5,8 @@
 //! that took the request and sleeps holds it up even against `SIGKILL`). So the process that others wait for makes no
 //! such call, and leaves them to a process of its own that it need not wait for.
 //!
-//! Invariant: the helper holds none of the descriptors that this process was given, so that nobody waits for the end of
-//! one of them because of the helper; it has this process's signal mask, and ends with this process, until it
-//! is told to go on by itself ([`outlive`]).
+//! Invariant: the helper has none of this process's inherited descriptors, so that no reader waits for the end of one because of the
+//! helper. It has this process's signal mask, and ends with this process, unless [`outlive`] is called.
 //!
 //! Data flow: [`fork`] or [`fork_apart`], before there are threads → both sides talk through the socket that each is handed.
 
@@ -20,10 +19,10 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid
 
 use crate::{checked, refused, signals};
 
-/// The helper's name. Who looks for foreread by name finds the process that the program belongs to.
+/// The helper's process name: a search for "foreread" finds the process to which the program belongs.
 const NAME: &std::ffi::CStr = c"foreread-helper";
 
-/// Which of the two processes this is, with its way to the other.
+/// One of the two processes, with its connection to the other.
 #[derive(Debug)]
 pub enum Side {
     /// The one that was there before.
@@ -42,12 +41,11 @@ pub struct Helper {
     end: Option<OwnedFd>,
 }
 
-/// Starts the helper, which goes on from here as well, with a copy of all that this process has. Only while this process
-/// has one thread.
+/// Starts the helper, which continues from here with a copy of this process. Only while this process has one thread.
 ///
 /// # Errors
 ///
-/// Where no more processes or descriptors may be had, or a system-call filter refuses them; the error names which.
+/// If no more processes or descriptors are available, or a system-call filter refuses them; the error names which.
 pub fn fork() -> io::Result<Side> {
     let (here, there) =
         UnixStream::pair().map_err(|why| refused("no socket pair can be made", &why))?;
@@ -69,8 +67,8 @@ pub fn fork() -> io::Result<Side> {
     }
 }
 
-/// Starts the helper as nobody's child, beside a process that is about to become another program: that would find a child that
-/// it did not start. Such a helper does not end with the other process. Only while this process has one thread.
+/// Starts the helper as nobody's child, for a process that is about to become another program, which would otherwise find a child that it
+/// did not start. Such a helper does not end with the other process. Only while this process has one thread.
 ///
 /// # Errors
 ///
@@ -103,7 +101,7 @@ pub fn fork_apart() -> io::Result<Side> {
         }
     }
     settle_in(None);
-    // If nobody takes it, the front is gone, which the first look at the link says.
+    // If no one receives it, the front is gone, which the first use of the link shows.
     let _ = (&there).write_all(&std::process::id().to_ne_bytes());
     Ok(Side::Helper(there))
 }
@@ -119,16 +117,16 @@ fn settle_in(parent: Option<Pid>) {
             std::process::exit(0);
         }
     }
-    // What is sent to the whole group is the front's and the program's business.
+    // Signals to the whole group concern the front and the program.
     signals::ignore(&signals::messages().collect::<Vec<_>>());
     leave_given();
-    // Nobody can read a panic's message: the standard error stream leads nowhere. Its backtrace takes memory, and where there
-    // is none left the report of that waits for the lock that the backtrace holds, for good.
+    // No one can read a panic's message, because standard error leads nowhere. Its backtrace takes memory, and without memory the report
+    // waits for ever for the lock that the backtrace holds.
     std::panic::set_hook(Box::new(|_| {}));
 }
 
-/// Leaves what this process was given: the standard descriptors lead nowhere, all others that a program
-/// started from here would have are closed. This process's own are all marked to be closed then.
+/// Drops inherited descriptors: the standard ones lead nowhere, and all others that a program started from here would inherit are closed.
+/// This process's own descriptors are all close-on-exec then.
 fn leave_given() {
     if let Ok(null) = fs::File::options().read(true).write(true).open("/dev/null") {
         for fd in 0..3 {
@@ -168,7 +166,7 @@ impl Helper {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether any of its threads runs, or could if there were a processor for it: it is not held up then.
+    /// True if any of its threads runs, or waits for a processor: then it is not blocked.
     pub fn is_running(&self) -> bool {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid())) else {
             return false;
@@ -186,14 +184,14 @@ impl Helper {
         self.end.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether it has ended; it is reaped then.
+    /// True if it has ended; it is reaped then.
     pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         // Reaped already.
         waitid(WaitId::Pid(self.pid), options).map_or(true, |status| status.is_some())
     }
 
-    /// Has it end, if it can.
+    /// Kills it, if possible.
     pub fn kill(&self) {
         let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::KILL);
     }
@@ -212,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Run in a process of its own, which has one thread as long as it does nothing else.
+    /// Runs in a process of its own, which has only one thread.
     #[test]
     fn a_helper_holds_nothing_that_was_given_and_ends_with_its_starter() {
         // SAFETY: the child calls nothing that another thread's lock could hold up but the allocator, which the C library

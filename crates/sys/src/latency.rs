@@ -1,4 +1,4 @@
-//! Whether small reads far from each other take a device long: whether distance costs time.
+//! Tests whether small reads at a distance take a device long: whether distance costs time.
 //!
 //! Many virtual disks call themselves rotational and are not, so the flag alone is no
 //! ground for reordering. The reads go around the page cache: they change nothing in it.
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// Reads timed, at most; what most of them say counts.
+/// Number of timed reads at most; the majority decides.
 const READS: u64 = 3;
 /// Bytes a read.
 const BLOCK: usize = 4096;
@@ -18,13 +18,12 @@ const BLOCK: usize = 4096;
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
-/// Whether most of a few scattered 4 KiB reads of the file behind `fd`, `size` bytes long, take `limit` or longer;
-/// `None` for an empty file. A small file gets fewer reads, one a block. A disk with a moving head needs milliseconds, any
-/// other well under one; a read that takes twice the limit is proof enough, because on the disk that is asked such reads
-/// hold up the program's own.
+/// Whether most of a few scattered 4 KiB reads of the file behind `fd`, `size` bytes long, take at least `limit`; `None` for an empty file.
+/// A small file gets fewer reads, one per block. A disk with a moving head needs milliseconds, any other well under one. A read of twice
+/// the limit is proof enough, because on the tested disk such reads delay the program's own.
 ///
 /// # Errors
-/// `EINVAL` where the file system has no direct reads, and what reading reports.
+/// `EINVAL` if the file system has no direct reads, and errors of reading.
 pub fn is_slow<Fd: AsFd>(fd: Fd, size: u64, limit: Duration) -> io::Result<Option<bool>> {
     let path = format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -45,7 +44,7 @@ pub fn is_slow<Fd: AsFd>(fd: Fd, size: u64, limit: Duration) -> io::Result<Optio
     })
 }
 
-/// What one trial says.
+/// Result of one trial.
 #[derive(Clone, Copy)]
 enum Says {
     No,
@@ -54,8 +53,7 @@ enum Says {
     Proof,
 }
 
-/// What most of so many trials say, a tie counting as yes. None is made that cannot change it: whoever asks waits
-/// for them.
+/// The majority of this many trials, a tie counting as yes. Trials that cannot change the result are left out, because the caller waits.
 fn most(trials: u64, mut trial: impl FnMut(u64) -> io::Result<Says>) -> io::Result<Option<bool>> {
     let (mut yes, mut no) = (0, 0);
     for n in 0..trials {

@@ -1,5 +1,5 @@
-//! Write leases: files whose holder is to be told, by a signal that ends most programs, before anybody else opens them
-//! (fcntl(2), `F_SETLEASE`).
+//! Write leases: the holder of such a file must be notified before any other process opens it (fcntl(2), `F_SETLEASE`), by a signal that
+//! ends most programs.
 //!
 //! Invariant: from the moment at which the program asks for a lease, no file under a write lease is opened. The kernel lists
 //! all leases, which takes 6 µs to read: nobody looks before a program has asked for one.
@@ -11,18 +11,18 @@ use std::sync::OnceLock;
 
 use crate::text;
 
-/// Whether the program may have taken leases.
+/// Returns true if the program may have taken leases.
 type MayBeTaken = Box<dyn Fn() -> bool + Send + Sync>;
 
 static TAKEN: OnceLock<MayBeTaken> = OnceLock::new();
 
-/// From now on `may_be_taken` is asked before each open whether the program may have taken leases. The first to say so
-/// counts.
+/// From now on `may_be_taken` is called before each open, to find out whether the program may have taken leases. Only the first call of
+/// this function has an effect.
 pub fn watch(may_be_taken: impl Fn() -> bool + Send + Sync + 'static) {
     let _ = TAKEN.set(Box::new(may_be_taken));
 }
 
-/// Whether what was found at a path is under a write lease.
+/// True if a found file is under a write lease.
 pub(crate) fn is_held(place: &OwnedFd) -> bool {
     if !TAKEN.get().is_some_and(|may_be_taken| may_be_taken()) {
         return false;
@@ -33,8 +33,8 @@ pub(crate) fn is_held(place: &OwnedFd) -> bool {
     locks.lines().any(|line| is_of(line, stat.st_ino))
 }
 
-/// Whether a line tells of a write lease on a file of this inode number. The device is not compared: files of btrfs and of
-/// overlays have other numbers there.
+/// True if a line describes a write lease on a file with this inode number. The device is not compared: files of btrfs and of overlays have
+/// other numbers there.
 fn is_of(line: &str, ino: u64) -> bool {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (Some("LEASE"), Some(_), Some(kind)) = (words.next(), words.next(), words.next()) else {

@@ -1,4 +1,4 @@
-//! What foreread asks of the kernel, as small typed calls.
+//! foreread's calls to the kernel, as small typed functions.
 //!
 //! Purpose: page-cache hints and residency, files and where they lie on the device,
 //! device and memory facts, other processes. Everything `rustix` lacks is called here
@@ -8,7 +8,7 @@
 //! opens anything but a regular file on the program's behalf. Every failure is an
 //! [`std::io::Error`]; the callers treat it as "no help here", never as the program's.
 //!
-//! Data flow: callers hand in a descriptor and a byte range; facts come back. Nothing is kept.
+//! Data flow: a descriptor and a byte range in, facts out. Nothing is stored.
 
 pub mod cache;
 pub mod device;
@@ -56,7 +56,7 @@ fn checked<T: PartialOrd + Default>(result: T) -> std::io::Result<T> {
     }
 }
 
-/// An error of the same kind that begins with what could not be done or made.
+/// An error of the same kind that begins with the failed action.
 fn refused(what: &str, why: &std::io::Error) -> std::io::Error {
     std::io::Error::new(why.kind(), format!("{what}: {why}"))
 }

@@ -1,8 +1,7 @@
-//! How much memory may be filled with prefetched pages.
+//! Limits of the memory for prefetched pages.
 //!
-//! Invariant: the answer is never more than the kernel's own estimate of what can be used
-//! without swapping (`MemAvailable`), nor than the room left in any control group the
-//! process is in; unreadable limits count as absent.
+//! Invariant: the answer never exceeds the kernel's own estimate of memory usable without swapping (`MemAvailable`), nor the room left in
+//! any control group of the process. Unreadable limits count as absent.
 //!
 //! Data flow: [`available`] reads the files; the functions below it turn their text into
 //! bytes and are pure.
@@ -15,24 +14,23 @@ use crate::mounts::Mount;
 use crate::procfs::{self, Group};
 use crate::text;
 
-/// Budget where the machine does not tell what is free: small enough for any machine.
+/// Budget if the free memory is unknown: small enough for any machine.
 const UNKNOWN: u64 = 256 << 20;
 
-/// The kernel's read-ahead is made longer where this many times as much of it has room in memory: twice as much, for
-/// some streams at a time.
+/// The kernel's read-ahead is lengthened if this many times its size has room in memory: twice as much, for several streams at a time.
 const STREAMS: u64 = 32;
 
-/// Whether a read-ahead of so many bytes may be made twice as long for a session with so many bytes of memory.
+/// True if a read-ahead of this many bytes may be doubled for a session with this much memory.
 pub fn has_room_for_streams(memory: u64, read_ahead: u64) -> bool {
     read_ahead <= memory / STREAMS
 }
 
-/// Bytes a session may fill at first: three quarters of what is free, as the program needs memory too.
+/// Initial budget of a session in bytes: three quarters of the free memory, because the program needs memory, too.
 pub fn budget() -> u64 {
     share(available())
 }
 
-/// Bytes of free memory, as far as the machine tells.
+/// Free memory in bytes, as far as it is known.
 pub fn free() -> u64 {
     available().unwrap_or(UNKNOWN)
 }
@@ -70,7 +68,7 @@ pub fn cgroup_room() -> Option<u64> {
         .min()
 }
 
-/// Which control group interface limits memory here.
+/// The control-group interface that limits memory here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// The memory controller's own hierarchy.
@@ -84,7 +82,7 @@ pub enum Version {
 pub struct MemoryCgroup {
     /// Its interface.
     pub version: Version,
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     pub mount: PathBuf,
     /// The group, below the mount.
     pub path: PathBuf,
@@ -157,7 +155,7 @@ fn room_v2(folder: &Path) -> Option<u64> {
     )
 }
 
-/// What a group can still take: its limit less its use, inactive file pages being free for the taking.
+/// Room left in a group: its limit minus its use, where inactive file pages count as free.
 fn room(limit: u64, used: u64, inactive_file: u64) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(inactive_file)))
 }

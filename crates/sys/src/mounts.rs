@@ -25,11 +25,11 @@ pub struct Mount {
     pub dev: u64,
     /// The folder of the file system that is mounted.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
     /// The file system's type.
     pub fs_type: String,
-    /// What is mounted: a device, a server's export, a name.
+    /// The mounted source: a device, a server's export, a name.
     pub source: OsString,
     /// The options of the file system itself.
     pub super_options: OsString,
@@ -63,17 +63,17 @@ impl Mount {
         table.split(|byte| *byte == b'\n').filter_map(Self::parse)
     }
 
-    /// Whether a process serves the file system (FUSE).
+    /// True if a process serves the file system (FUSE).
     pub fn is_in_user_space(&self) -> bool {
         is_in_user_space(&self.fs_type)
     }
 
-    /// Whether the whole file system is mounted, not a folder of it.
+    /// True if the whole file system is mounted, and not a folder of it.
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Reads one line; `None` if it is not one.
+    /// Parses a line; `None` if it is malformed.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ');
         let id = number(fields.next()?)?;
@@ -100,7 +100,7 @@ impl Mount {
     }
 }
 
-/// Whether a process serves file systems of this type (FUSE).
+/// True if processes serve file systems of this type (FUSE).
 pub fn is_in_user_space(fs_type: &str) -> bool {
     matches!(fs_type, "fuse" | "fuseblk") || fs_type.starts_with("fuse.")
 }

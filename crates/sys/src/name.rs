@@ -1,10 +1,9 @@
-//! Names: looked up, so that the directories they lead through and the inode at their end are in memory, without opening what is
-//! there.
+//! Lookups of names: afterwards the directories on the way and the inode are in memory. The target is not opened.
 //!
 //! Invariants: no symbolic link is followed, wherever in the path; nothing but a directory is opened, and that only to read its
 //! entries; no automount point is triggered, wherever in the path; nothing is found that the user may not look up.
 //!
-//! Data flow: a path in, what is there out.
+//! Data flow: path → found target.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,15 +16,14 @@ use rustix::io::Errno;
 use crate::thread::waits;
 use crate::way::{self, Links};
 
-/// Bytes of directory entries that are read in one call: 32 KiB is what the C library takes.
+/// Bytes of directory entries per call: the C library uses 32 KiB.
 const ENTRIES: usize = 32 << 10;
 
-/// What there is at a path.
+/// The target of a path.
 #[derive(Debug)]
 pub struct NameLookup {
     fd: OwnedFd,
-    /// Whether this thread had to wait for it. The inode of a name that nobody has used may lie in a block that is in memory:
-    /// nobody waits for that.
+    /// True if this thread waited for it. The inode of an unused name may be in a block that is in memory; then nobody waits.
     pub was_waited_for: bool,
 }
 
@@ -48,10 +46,10 @@ impl NameLookup {
         })
     }
 
-    /// Reads the entries of the directory that is there, up to so many; whether this thread had to wait for them.
+    /// Reads up to `most` bytes of the directory's entries. True if this thread waited for them.
     ///
     /// # Errors
-    /// `ENOTDIR` if no directory is there; `EACCES` if the user may not read it.
+    /// `ENOTDIR` if it is no directory; `EACCES` if the user may not read it.
     pub fn list(&self, most: usize) -> io::Result<bool> {
         let before = waits();
         let stat = rustix::fs::fstat(&self.fd)?;

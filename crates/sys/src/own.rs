@@ -1,6 +1,6 @@
 //! This program's own file, and the files that belong to it.
 //!
-//! Data flow: the name of a file → where it is, beside the program in a build tree or at its place in an installation.
+//! Data flow: name of a file → its place beside the program in a build tree, or in an installation.
 
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
@@ -9,13 +9,13 @@ use std::{env, io};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Asks for all that is loaded of this program's own file at once. A cold start would read it in pieces of 128 KiB, each waited for.
-/// A failure costs nothing but the speed-up.
+/// Requests all loaded parts of this program's own file at once. A cold start would read it in pieces of 128 KiB and wait for each. A
+/// failure costs only the speed-up.
 pub fn fetch() {
     fetch_part(Path::new("/proc/self/exe"), loaded());
 }
 
-/// How much of this program's file is loaded, in bytes from its beginning; `None` where that is not told.
+/// The loaded part of this program's file, in bytes from its beginning; `None` if it is unknown.
 fn loaded() -> Option<NonZeroU64> {
     // SAFETY: the kernel's own word, which is none if there is none.
     let (table, count) = unsafe {
@@ -43,7 +43,7 @@ pub fn announce(library: &Path) {
     fetch_part(library, None);
 }
 
-/// Asks for a file up to `end`, or all of it.
+/// Requests a file up to `end`, or all of it.
 fn fetch_part(file: &Path, end: Option<NonZeroU64>) {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let Ok(file) = rustix::fs::open(file, flags, Mode::empty()) else {
@@ -52,9 +52,9 @@ fn fetch_part(file: &Path, end: Option<NonZeroU64>) {
     let _ = rustix::fs::fadvise(file, 0, end, rustix::fs::Advice::WillNeed);
 }
 
-/// Lets go of what a program was given together with this process: the working directory, standard input and output. Who waits
-/// for the end of what the program writes waits for the program alone, and a file system that the program leaves can be
-/// unmounted. Standard error stays. A failure leaves them as they are.
+/// Drops the working directory, standard input and standard output, which the program has, too. A reader that waits for the end of the
+/// program's output then waits for the program only, and a file system that the program leaves can be unmounted. Standard error stays. A
+/// failure changes nothing.
 pub fn let_go() {
     let _ = rustix::process::chdir("/");
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -71,8 +71,7 @@ pub fn let_go() {
     }
 }
 
-/// Where the file `name` of foreread's is: beside the program that this process runs, or in the folder `installed` as seen
-/// from the program's.
+/// The place of foreread's file `name`: beside the program that this process runs, or in the folder `installed`, relative to the program's.
 ///
 /// # Errors
 ///

@@ -1,8 +1,7 @@
-//! Which pages of a process's mapping it has touched.
+//! Finds the touched pages of a process's mapping.
 //!
-//! Invariant: another process is looked at through `/proc`, never stopped. A page counts
-//! when it has an entry in the page table, so the kernel's fault-around (64 KiB of already
-//! cached neighbours by default) counts along with the page really touched.
+//! Invariant: the other process is examined through `/proc` and never stopped. A page counts when it has an entry in the page table, so the
+//! kernel's fault-around (64 KiB of already cached neighbours by default) counts together with the page that was really touched.
 //!
 //! Data flow: a process and an address range in, page-aligned address ranges out.
 
@@ -14,9 +13,9 @@ use std::os::unix::fs::FileExt;
 
 use crate::{checked, page_size};
 
-/// Regions taken from the kernel in one call.
+/// Regions per call to the kernel.
 const BATCH: usize = 256;
-/// Page-map entries read at once where the kernel cannot scan.
+/// Page-map entries read at once if the kernel cannot scan.
 const ENTRIES: usize = 4096;
 
 const PAGE_IS_PRESENT: u64 = 1 << 3;
@@ -63,7 +62,7 @@ impl PageMap {
     ///
     /// # Errors
     ///
-    /// `ENOENT` when the process is gone, `EACCES` or `EPERM` when it may not be looked at.
+    /// `ENOENT` if the process is gone, `EACCES` or `EPERM` if it may not be examined.
     pub fn open(pid: u32) -> io::Result<Self> {
         Ok(Self(File::open(format!("/proc/{pid}/pagemap"))?))
     }
@@ -73,7 +72,7 @@ impl PageMap {
     ///
     /// # Errors
     ///
-    /// What looking reports.
+    /// The kernel's error.
     pub fn touched(&self, addresses: Range<u64>) -> io::Result<Vec<Range<u64>>> {
         let page = page_size();
         let aligned = addresses.start / page * page..addresses.end.next_multiple_of(page);
@@ -81,7 +80,7 @@ impl PageMap {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
                 read_entries(&self.0, aligned)
             }
-            // What newer kernels say of a process that has ended, where older ones find nothing.
+            // Newer kernels return this for a process that has ended; older ones find nothing.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Vec::new()),
             scanned => scanned,
         }

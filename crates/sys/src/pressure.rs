@@ -1,11 +1,10 @@
 //! Processor time that the machine loses to its devices: the kernel's pressure stall information (PSI).
 //!
-//! A processor loses time while some task waits for a device and no task runs on it. Who uses such time takes it
-//! from nobody. The kernel gives an average over the processors that have anything to do, so that no more is lost than
-//! time passes.
+//! A processor loses time while some task waits for a device and no task runs on it. Using such time takes it from nobody. The kernel
+//! averages over busy processors, so at most as much is lost as time passes.
 
-/// Processor time lost to devices since the system started, in ns, by the text of `/proc/pressure/io`; 0 where the kernel does not
-/// tell.
+/// Processor time lost to devices since the system started, in ns, from the text of `/proc/pressure/io`; 0 if the kernel does not report
+/// it.
 pub fn lost_in(text: &str) -> u64 {
     let total = || {
         let line = text.lines().find(|line| line.starts_with("full"))?;

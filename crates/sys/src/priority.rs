@@ -1,4 +1,4 @@
-//! How this process's reads are weighed against those of others.
+//! The weight of this process's reads against those of others.
 
 use std::io;
 
@@ -9,7 +9,7 @@ const THREAD: libc::c_long = 1;
 /// `IOPRIO_CLASS_BE`, and where the class is in a priority.
 const BEST_EFFORT: libc::c_long = 2;
 const CLASS_SHIFT: u32 = 13;
-/// The last level of the class. Level 4 is what a process has that asks for none.
+/// The last level of the class. Processes have level 4 by default.
 const LAST: libc::c_long = 7;
 
 /// Gives the reads of this thread, and of the threads that it starts from now on, the last level of the best-effort
@@ -21,7 +21,7 @@ const LAST: libc::c_long = 7;
 /// it takes 0.76 s.
 ///
 /// # Errors
-/// Where the kernel has no priorities.
+/// If the kernel has no I/O priorities.
 pub fn low_reads() -> io::Result<()> {
     let this: libc::c_long = 0;
     let low = BEST_EFFORT << CLASS_SHIFT | LAST;

@@ -1,10 +1,10 @@
-//! Other processes: what one computes; of a child, hearing of its end, counting its reads.
+//! Other processes: their processor time, and a child's end and reads.
 //!
-//! Invariant: a child is named by its number until its end is taken, and no longer: till then the kernel gives
-//! that to nobody else, so no call can hit a stranger. No descriptor is needed, of which there may be none left.
+//! Invariant: a child is identified by its process id only until it is reaped: until then the kernel gives the id to no other process, so
+//! no call can hit a stranger. No descriptor is needed, of which there may be none left.
 //!
-//! Data flow: [`Child::new`] of one just started; on `SIGCHLD`, whether it [`has_ended`](Child::has_ended); then what only
-//! a not yet reaped process tells ([`IoCounts::read`]); then [`Child::end`] takes its status.
+//! Data flow: [`Child::new`] for a process just started; on `SIGCHLD`, [`has_ended`](Child::has_ended); then facts of a process not yet
+//! reaped ([`IoCounts::read`]); then [`Child::end`] reaps it.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::checked;
 use crate::procfs::{self, Status};
 
-/// The processor time that all threads of a process have used so far, in ns; `None` if there is no such process.
+/// Processor time of all threads of a process so far, in ns; `None` if there is no such process.
 pub fn computed(pid: u32) -> Option<u64> {
     let pid = libc::pid_t::try_from(pid).ok()?;
     let mut clock = 0;
@@ -35,8 +35,7 @@ pub fn computed(pid: u32) -> Option<u64> {
     Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
 }
 
-/// How many system-call filters a process is under; `None` if there is no such process. A kernel before Linux 5.9 tells one
-/// of all.
+/// Number of a process's system-call filters; `None` if there is no such process. A kernel before Linux 5.9 reports one for any number.
 pub fn filters_of(pid: u32) -> Option<u32> {
     filters_in(Status(&procfs::status(pid).ok()?))
 }
@@ -58,7 +57,7 @@ pub fn used() -> u64 {
     Duration::try_from(time).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// A child of this process whose end has not been taken.
+/// A child of this process that is not yet reaped.
 #[derive(Debug)]
 pub struct Child(Pid);
 
@@ -79,32 +78,32 @@ impl Child {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it has ended; its status is still to be taken.
+    /// True if it has ended; it is not reaped.
     ///
     /// # Errors
-    /// `ECHILD` if it was taken.
+    /// `ECHILD` if it was reaped.
     pub fn has_ended(&self) -> io::Result<bool> {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(self.0), look)?.is_some())
     }
 
-    /// Whether it has been stopped since this was last asked, and has not ended.
+    /// True if it has been stopped since the last call, and has not ended.
     ///
     /// # Errors
     /// None that are known.
     pub fn was_stopped(&self) -> io::Result<bool> {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         match waitid(WaitId::Pid(self.0), options) {
-            // It has ended, and will not be stopped any more.
+            // It has ended, and cannot be stopped any more.
             Err(Errno::CHILD) => Ok(false),
             status => Ok(status?.is_some()),
         }
     }
 
-    /// How it ended, if it has: reaps it, so that nothing more is to be asked of it.
+    /// The way it ended, if it has: reaps it, so it must not be used afterwards.
     ///
     /// # Errors
-    /// `ECHILD` if that was taken.
+    /// `ECHILD` if it was reaped.
     pub fn end(&self) -> io::Result<Option<End>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let status = waitid(WaitId::Pid(self.0), options)?;
@@ -127,7 +126,7 @@ impl Child {
     }
 }
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// By itself, with this code.
@@ -146,7 +145,7 @@ impl End {
     }
 }
 
-/// What the kernel counts of a process's input, in bytes.
+/// The kernel's counts of a process's input, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounters {
     /// Returned by read calls, hot or cold.
@@ -155,7 +154,7 @@ pub struct IoCounters {
     pub read_bytes: u64,
 }
 
-/// The place where the kernel tells a process's [`IoCounters`].
+/// The open file with a process's [`IoCounters`].
 ///
 /// Opened while the process runs: once it has ended, an ordinary user may still read the place but
 /// no longer open it.
@@ -167,16 +166,16 @@ impl IoCounts {
     ///
     /// # Errors
     ///
-    /// `ENOENT` once it is reaped, `EACCES` where it may not be looked at.
+    /// `ENOENT` once it is reaped, `EACCES` if it may not be examined.
     pub fn open(pid: u32) -> io::Result<Self> {
         fs::File::open(format!("/proc/{pid}/io")).map(Self)
     }
 
-    /// What is counted by now.
+    /// The present counts.
     ///
     /// # Errors
     ///
-    /// `ESRCH` once the process is reaped, `EACCES` where it may not be looked at any more.
+    /// `ESRCH` once the process is reaped, `EACCES` if it may no longer be examined.
     pub fn read(&self) -> io::Result<IoCounters> {
         let mut bytes = [0; 1024];
         let count = self.0.read_at(&mut bytes, 0)?;
@@ -192,7 +191,7 @@ impl IoCounters {
     ///
     /// # Errors
     ///
-    /// `ENOENT` once it is reaped, `EACCES` where it may not be looked at.
+    /// `ENOENT` once it is reaped, `EACCES` if it may not be examined.
     pub fn of(pid: u32) -> io::Result<Self> {
         IoCounts::open(pid)?.read()
     }

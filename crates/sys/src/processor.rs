@@ -1,14 +1,13 @@
-//! Processors: staying off the one that the program reads on.
+//! Keeps threads off the processor on which the program reads.
 //!
-//! Purpose: a thread that wakes every 100 µs to give a hint interrupts whatever runs where it wakes,
-//! and the scheduler likes to wake it beside the program. 20,000 reads a second with 50 µs of
-//! computing between them lose a quarter of their time to that, on two processors of which one is idle.
+//! Purpose: a thread that wakes every 100 µs to make a request interrupts whatever runs on its processor, and the scheduler tends to wake
+//! it beside the program. 20,000 reads a second with 50 µs of computing between them lose a quarter of their time by that, on two
+//! processors of which one is idle.
 //!
-//! A program that mostly waits is not interrupted, and leaves its processor to whoever fetches for it: so
-//! only of one that computes is it said where it is.
+//! An I/O-bound program is not interrupted, and leaves its processor to the prefetching threads. So only the processor of a computing
+//! program is published.
 //!
-//! Invariant: where a thread has one processor only, or where it is not known where the program is,
-//! the thread may run wherever it could before.
+//! Invariant: if a thread may use only one processor, or if the program's is unknown, the thread may run wherever it could before.
 //!
 //! Data flow: whoever sees the program read says where ([`reader_is_on`]); each of the session's
 //! threads looks now and then, and moves itself ([`Aside::keep`]).
@@ -27,7 +26,7 @@ const SETTLED: Duration = Duration::from_millis(5);
 const NOWHERE: u32 = u32::MAX;
 static READER: AtomicU32 = AtomicU32::new(NOWHERE);
 
-/// How often a reader is worth being looked for.
+/// Interval at which a reader's processor is looked up.
 pub const LOOK: Duration = Duration::from_millis(10);
 
 /// The program's one reading thread computes on this processor; `None` if it mostly waits, if there are
@@ -39,7 +38,7 @@ pub fn reader_is_on(processor: Option<u32>) {
     }
 }
 
-/// Says where the program's reading thread is, from within it.
+/// Publishes the processor of the program's reading thread, from within that thread.
 #[derive(Debug)]
 pub struct Reader {
     since: Instant,
@@ -55,14 +54,14 @@ impl Reader {
         }
     }
 
-    /// The calling thread has read, and it is now `now`.
+    /// The calling thread has read, at `now`.
     pub fn has_read(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.since);
         if elapsed < LOOK {
             return;
         }
         let used = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-        // Of another thread than last time this says nothing, and does little harm.
+        // For another thread than last time the result is meaningless, and does little harm.
         let computes = used.saturating_sub(self.used) > elapsed / 2;
         reader_is_on(computes.then(current).flatten());
         self.since = now;
@@ -90,14 +89,14 @@ pub fn of(pid: u32, tid: u32) -> Option<u32> {
 /// that is by then.
 #[derive(Clone, Debug)]
 pub struct Aside {
-    /// What the thread may run on, before it or the one that started it was moved.
+    /// The processors permitted before the thread, or its creator, was moved.
     all: Option<CpuSet>,
     from: u32,
     since: Instant,
 }
 
 impl Aside {
-    /// For the calling thread, or one that it starts; before it is moved.
+    /// For the calling thread or one that it starts; to be called before it is moved.
     pub fn new() -> Self {
         Self {
             all: sched_getaffinity(None).ok(),
@@ -120,7 +119,7 @@ impl Aside {
             others.unset(reader as usize);
         }
         let allowed = if others.count() == 0 { all } else { &others };
-        // A thread that may not be moved stays where it is, and costs what it did.
+        // A thread that cannot be moved stays, at its former cost.
         let _ = sched_setaffinity(None, allowed);
     }
 }
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
     use std::sync::{Mutex, PoisonError};
 
-    /// Where the reader is, is one for all tests.
+    /// The reader's processor is one variable for all tests.
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -182,7 +181,7 @@ mod tests {
         // A machine with more to do may have given it less than half a processor.
         let computed = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         reader.used = computed.saturating_sub(2 * LOOK);
-        // Nor is it to count what passes until the next line is come to.
+        // Nor may it count time until the next line runs.
         reader.has_read(begun + 2 * LOOK);
         assert_ne!(READER.load(Ordering::Relaxed), NOWHERE);
         std::thread::sleep(2 * LOOK);

@@ -1,5 +1,4 @@
-//! What the kernel says of a process in `/proc`: the only parsers of `stat`, `status`, `cgroup` and `maps` ([`mounts`](crate::mounts) has that
-//! of `mountinfo`).
+//! The only parsers of a process's `stat`, `status`, `cgroup` and `maps` in `/proc` ([`mounts`](crate::mounts) has that of `mountinfo`).
 //!
 //! Invariant: names are bytes. A process chooses its name, and a container those of its groups: whatever they hold, the fields after
 //! them are found, and nothing here panics or allocates but for a whole file.
@@ -25,12 +24,12 @@ impl<'a> Stat<'a> {
     pub const TIMES: std::ops::RangeInclusive<usize> = 14..=17;
     /// When it was started, in ticks since the machine was.
     pub const STARTED: usize = 22;
-    /// The processor that it is on, or was last.
+    /// The present or last processor.
     pub const PROCESSOR: usize = 39;
-    /// Where its arguments begin and end in its memory.
+    /// Start and end of its arguments in memory.
     pub const ARGUMENTS: [usize; 2] = [48, 49];
 
-    /// The fields of such a file; `None` if it is none.
+    /// The fields of a `stat` file; `None` if it is malformed.
     pub fn of(stat: &'a [u8]) -> Option<Self> {
         // The name stands in parentheses, and may hold anything, parentheses too.
         let named = stat.iter().rposition(|&byte| byte == b')')?;
@@ -71,7 +70,7 @@ pub fn stat_of_thread(pid: u32, tid: u32) -> io::Result<Vec<u8>> {
 pub struct Status<'a>(pub &'a [u8]);
 
 impl<'a> Status<'a> {
-    /// The words of a field; none if there is no such field. A newline in a process's name is escaped.
+    /// The words of a field; none if the field is missing. A newline in a process's name is escaped.
     pub fn words(self, name: &str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut lines = self.0.split(|&byte| byte == b'\n');
         let found = lines.find_map(|line| {
@@ -106,15 +105,15 @@ pub fn own_status() -> io::Result<Vec<u8>> {
 /// A control group that a process is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// Whether it is of the second version, where one hierarchy has all controllers.
+    /// True for the second version, where one hierarchy has all controllers.
     pub is_unified: bool,
     controllers: &'a [u8],
-    /// Its path from the root of its hierarchy, which may lie outside of what is mounted.
+    /// Its path from the root of its hierarchy, which may be outside the mounted part.
     pub path: &'a Path,
 }
 
 impl<'a> Group<'a> {
-    /// The groups in the text of a `/proc/PID/cgroup`. A line that is none hides no other.
+    /// The groups in the text of a `/proc/PID/cgroup`. A malformed line is skipped.
     pub fn all_in(membership: &'a [u8]) -> impl Iterator<Item = Self> {
         use std::os::unix::ffi::OsStrExt;
 
@@ -130,7 +129,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// Whether the hierarchy has this controller by name, as those of the first version do.
+    /// True if the hierarchy has this controller by name, as in the first version.
     pub fn has(&self, controller: &str) -> bool {
         let mut all = self.controllers.split(|&byte| byte == b',');
         all.any(|one| one == controller.as_bytes())

@@ -1,4 +1,4 @@
-//! Which pages of a whole file are in memory.
+//! Finds the pages of a whole file that are in memory.
 
 use std::io;
 use std::ops::Range;
@@ -8,12 +8,12 @@ use crate::file::FileFacts;
 use crate::residency::{self, Residency};
 use crate::{cache, page_size};
 
-/// The pages of a file of `size` bytes that are in memory and ready, in order, neighbours joined. Of a large file that has few of them
-/// only the parts that have any are looked at.
+/// The resident, complete pages of a file of `size` bytes, in order, neighbours joined. In a large file with few of them only parts that
+/// have any are examined.
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::PermissionDenied`] where the kernel does not tell this user ([`Residency::permitted`]).
+/// [`io::ErrorKind::PermissionDenied`] if the kernel does not report residency to this user ([`Residency::permitted`]).
 pub fn pages<Fd: AsFd>(fd: Fd, facts: &FileFacts) -> io::Result<Vec<Range<u64>>> {
     let fd = fd.as_fd();
     if !Residency::permitted(fd, facts.uid)? {
@@ -26,7 +26,7 @@ pub fn pages<Fd: AsFd>(fd: Fd, facts: &FileFacts) -> io::Result<Vec<Range<u64>>>
     let mut there = Vec::new();
     for first in (0..facts.size.div_ceil(page)).step_by(residency::WINDOW as usize) {
         let bytes = first * page..(first + residency::WINDOW) * page;
-        // Before Linux 6.5 each window is looked at.
+        // Before Linux 6.5 each window is examined.
         let is_empty =
             !is_hidden && cache::stat(fd, bytes.clone()).is_ok_and(|now| now.cached == 0);
         if is_empty {

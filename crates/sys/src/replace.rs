@@ -4,10 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Checks that what is at `path` may be replaced: a device or a pipe is somebody else's way to something.
+/// Checks that the file at `path` may be replaced: a device or a pipe must not be.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] if there is something that is no regular file.
+/// [`io::ErrorKind::AlreadyExists`] if it is no regular file.
 pub fn check(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(about) if !about.is_file() => {
@@ -21,16 +21,16 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// Replaces the file at `path` by one with this text, or makes it. Its permissions are those of a new file.
 ///
 /// # Errors
-/// Those of [`check`]; [`io::ErrorKind::PermissionDenied`] or [`io::ErrorKind::ReadOnlyFilesystem`] where nothing can be made or
-/// replaced in the folder; if there is no room. The old file stays, and nothing else is left.
+/// The errors of [`check`]; [`io::ErrorKind::PermissionDenied`] or [`io::ErrorKind::ReadOnlyFilesystem`] if nothing can be created or
+/// replaced in the folder; or a lack of room. The old file stays, and no other file is left.
 pub fn file(path: &Path, text: &str) -> io::Result<()> {
     with(path, |file| file.write_all(text.as_bytes()))
 }
 
-/// The same with what `write` writes; what that returns. Where it fails, the old file stays.
+/// The same with content from `write`; returns its result. If it fails, the old file stays.
 ///
 /// # Errors
-/// As [`file`], and what `write` says.
+/// The errors of [`file`] and of `write`.
 pub fn with<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -78,7 +78,7 @@ mod tests {
         }
         let kept = std::fs::symlink_metadata(&pipe).expect("it is there");
         assert!(!kept.is_file());
-        // Where a file cannot be replaced, nothing else is left.
+        // If a file cannot be replaced, no other file is left.
         let there = std::fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(there, 4);
     }

@@ -1,8 +1,7 @@
-//! Which pages of a file are in memory and ready, found without touching them.
+//! Finds pages of a file that are in memory and complete, without touching them.
 //!
-//! Invariant: the mapping is never read, so it can neither fault pages in nor be hit by a
-//! `SIGBUS` when the file shrinks. A page counts only when its read is complete, which
-//! `cachestat` does not tell.
+//! Invariant: the mapping is never read, so it can neither fault pages in nor cause a `SIGBUS` when the file shrinks. A page counts only
+//! when its read is complete, which `cachestat` does not show.
 //!
 //! Data flow: a descriptor is mapped once; each question is one `mincore(2)` over a window.
 
@@ -60,9 +59,9 @@ impl Residency {
         Ok(Self { address, len })
     }
 
-    /// Whether `mincore` tells this caller the truth about a file.
+    /// True if `mincore` is truthful for this caller and file.
     ///
-    /// It answers "all resident" unless the caller is the file's `owner`, has `CAP_FOWNER`, or may write it.
+    /// It answers "all resident" unless the caller is the file's `owner`, has `CAP_FOWNER`, or may write to the file.
     pub fn permitted<Fd: AsFd>(fd: Fd, owner: u32) -> io::Result<bool> {
         use std::os::fd::AsRawFd;
 
@@ -86,7 +85,7 @@ impl Residency {
         self.len as u64
     }
 
-    /// Whether the file was empty.
+    /// True if the file was empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

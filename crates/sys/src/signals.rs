@@ -1,4 +1,4 @@
-//! Signals of a supervisor: received as data, and left as they were for the program.
+//! Signals of a supervisor: received as data, and unchanged for the program.
 //!
 //! Invariant: the mask there was before is kept, to be handed to the program.
 //!
@@ -11,9 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::{checked, refused};
 
-/// The signals by which a process is told something, or told to stop or end. Not those of its own faults, those
-/// that cannot be blocked, `SIGCONT`, which acts whether blocked or not, and `SIGPIPE`, which a failed write of
-/// the receiver's own sends as well.
+/// Signals by which a process is notified, stopped or ended. Excluded are signals of its own faults, signals that cannot be blocked,
+/// `SIGCONT`, which acts whether blocked or not, and `SIGPIPE`, which a failed write of the receiver also causes.
 pub fn messages() -> impl Iterator<Item = i32> {
     const NAMED: [i32; 19] = [
         libc::SIGHUP,
@@ -39,13 +38,13 @@ pub fn messages() -> impl Iterator<Item = i32> {
     NAMED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
 }
 
-/// Whether the kernel sends this signal to tell the receiver that it has used up what its limits allow: what
-/// a supervisor has used concerns nobody else.
+/// True if the kernel sends this signal when the receiver has reached a limit of resources: a supervisor's own use concerns no other
+/// process.
 pub fn is_limit(signal: i32) -> bool {
     matches!(signal, libc::SIGXCPU | libc::SIGXFSZ)
 }
 
-/// Whether this one of the [`messages`] ends a process that does nothing about it.
+/// True if this one of the [`messages`] ends a process without a handler.
 pub fn ends(signal: i32) -> bool {
     let others = [
         libc::SIGCHLD,
@@ -58,22 +57,21 @@ pub fn ends(signal: i32) -> bool {
     !others.contains(&signal)
 }
 
-/// Blocked signals, to be taken from a descriptor.
+/// Blocked signals, received from a descriptor.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
 
-/// A signal taken.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// Whether the kernel sent it, as it does for the terminal's keys.
+    /// True if the kernel sent it, for example for a key of the terminal.
     pub from_kernel: bool,
-    /// Whether this process sent it, or did what the kernel sends it for in its name: with a write beyond the limit on
-    /// a file's size, say.
+    /// True if this process sent it, or caused it, for example by a write beyond the limit of a file's size.
     pub from_self: bool,
 }
 
@@ -97,7 +95,7 @@ impl Signals {
     ///
     /// # Errors
     ///
-    /// What the system says, after the name of what it refused: the mask or the descriptor.
+    /// The system's error, after the name of the refused object: the mask or the descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -168,8 +166,8 @@ pub fn stop_self() -> io::Result<()> {
     )?)
 }
 
-/// Ends this process by `signal`, without a second core file, so that its parent sees what
-/// ended the program. Exits with 128 + `signal` should that fail.
+/// Ends this process by `signal`, without a second core file, so that its parent sees how the program ended. If that fails, exits with 128
+/// + `signal`.
 pub fn die_by(signal: i32) -> ! {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     // SAFETY: restores a default disposition and unblocks one signal in this thread; the set is

@@ -25,15 +25,15 @@ use crate::signals::Signals;
 const LISTENER: &[u8] = b"LISTEN_PID=";
 /// Digits of a process number, at most.
 const DIGITS: usize = 10;
-/// What runs a file that the kernel cannot.
+/// Runs files that the kernel cannot run.
 const SHELL: &CStr = c"/bin/sh";
 /// The search path where none is set, as the C library has it.
 const PATH: &str = "/bin:/usr/bin";
 
-/// Whether this process was started with `SIGPIPE` ignored: the runtime ignores it anyway.
+/// True if this process was started with `SIGPIPE` ignored: the runtime ignores it in any case.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Whether it was started with `SIGCHLD` ignored: the status of its children would be lost.
+/// True if it was started with `SIGCHLD` ignored: the status of its children would be lost.
 static CHILD_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// The signal that the C library takes over with a process's first thread, and whether this one was started with it
@@ -41,14 +41,14 @@ static CHILD_IGNORED: AtomicBool = AtomicBool::new(false);
 const SETXID: c_int = 33;
 static SETXID_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Which standard descriptors were closed, one bit each: the runtime opens them.
+/// Standard descriptors that were closed at the start, one bit each: the runtime opens them.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// Notes what the Rust runtime and the C library are about to change.
+/// Notes the settings that the Rust runtime and the C library are about to change.
 extern "C" fn note() {
     PIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
     CHILD_IGNORED.store(is_ignored(libc::SIGCHLD), Ordering::Relaxed);
@@ -68,10 +68,10 @@ fn is_ignored(signal: c_int) -> bool {
     action[0] == libc::SIG_IGN
 }
 
-/// A disposition as the kernel has it: what is to happen comes first, and zeros for the rest will do.
+/// A disposition in the kernel's layout: the action comes first, and zeros suffice for the rest.
 type Action = [usize; 6];
 
-/// `sigaction`, also for what the C library keeps for itself and hides.
+/// `sigaction`, including signals that the C library reserves and hides.
 ///
 /// # Safety
 ///
@@ -81,8 +81,8 @@ unsafe fn disposition(signal: c_int, new: *const Action, old: *mut Action) {
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, size_of::<u64>()) };
 }
 
-/// From now on the status of a child that ends is kept until it is taken, and its stops are told, also where this
-/// process was started with `SIGCHLD` ignored.
+/// From now on the status of an ended child is kept until it is reaped, and its stops are reported, even if this process was started with
+/// `SIGCHLD` ignored.
 pub fn keep_children() {
     if CHILD_IGNORED.load(Ordering::Relaxed) {
         // SAFETY: the default disposition runs no code of ours.
@@ -95,7 +95,7 @@ pub fn keep_children() {
 ///
 /// # Errors
 ///
-/// What the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
+/// The system's error if the program cannot be found or started, or `EINVAL` for a word with a zero byte.
 pub fn spawn(
     command: &[OsString],
     variables: &[(&str, OsString)],
@@ -141,7 +141,7 @@ pub fn spawn(
     };
     let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
     match start(program, &words) {
-        // A script without a first line that says what runs it.
+        // A script without a first line that names its interpreter.
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
             let file = terminated(found(&command[0]).into_os_string().into_vec())?;
             let script = [&[SHELL, &file], &words[1..]].concat();
@@ -161,8 +161,8 @@ fn fork(
     signals: &Signals,
 ) -> io::Result<u32> {
     let failed = Shared::new()?;
-    // As `fork`, but that this thread waits until the program has been started, or could not be: there may be no
-    // descriptors left for a pipe to hear of it by.
+    // The same as `fork`, but this thread waits until the program has been started, or could not be: there may be no descriptors left for a
+    // pipe.
     let flags = libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the child, on a copy of this process's memory, makes async-signal-safe calls only, on strings and lists
     // that are terminated, and never returns.
@@ -191,8 +191,8 @@ fn fork(
     }
 }
 
-/// If inherited sockets are meant for this process, puts a variable with room for the program's number in the place of the one that
-/// says so: only the program's process knows its number, once it is there.
+/// If inherited sockets are intended for this process, replaces the variable that says so by one with room for the program's process id,
+/// which only the program's own process knows.
 fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
     let own = [LISTENER, std::process::id().to_string().as_bytes()].concat();
     let is_own = |string: &&mut *mut c_char| {
@@ -206,11 +206,11 @@ fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
     Some(variable)
 }
 
-/// Puts `program`, found as `execvp` finds it and given `words`, its name first, in the place of this process, of whose
-/// children none is left: it is what whoever started this process had asked for. `variables` are added to or replaced in the
-/// environment. `signals` are those that this process blocks, if any; the program finds them as they were before.
+/// Replaces this process, which must have no children left, by `program`, found as `execvp` finds it. `words` are its arguments, its name
+/// first. `variables` are added to the environment or replaced. `signals` are those that this process blocks; the program gets its original
+/// mask.
 ///
-/// Comes back only with what the system says when it cannot be found or started, or `EINVAL` for a word with a zero byte.
+/// Returns only an error: the system's if the program cannot be found or started, or `EINVAL` for a word with a zero byte.
 pub fn replace(
     program: &Path,
     words: &[OsString],
@@ -358,7 +358,7 @@ fn environment(variables: &[(&str, OsString)], own: &[CString]) -> Vec<*mut c_ch
     pointers(kept.into_iter())
 }
 
-/// Where a command's file is, as `execvp` looks for it.
+/// The path of a command's file, as `execvp` searches for it.
 fn found(name: &OsStr) -> PathBuf {
     if name.as_bytes().contains(&b'/') {
         return PathBuf::from(name);
@@ -406,7 +406,7 @@ impl Attributes {
     }
 }
 
-/// What happens to the descriptors on the way: those the runtime opened are closed again.
+/// Actions on descriptors at the start of a program: those opened by the runtime are closed again.
 struct Actions(Box<MaybeUninit<libc::posix_spawn_file_actions_t>>);
 
 impl Actions {

@@ -1,8 +1,7 @@
 //! The kernel's own text files, in `/proc` and `/sys`.
 //!
-//! Their size stands nowhere: left to itself, the standard library begins to read them with 32 bytes, and the kernel
-//! makes some of them anew for every call. A process chooses its name, and with it bytes of some of these files, freely: what is no
-//! UTF-8 is replaced.
+//! Their size is unknown beforehand: the standard library would begin to read them with 32 bytes, and the kernel generates some of them
+//! anew for every call. A process can choose its name, and with it bytes of some of these files, so invalid UTF-8 is replaced.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Threads that live inside a program without being part of it.
+//! foreread's threads inside a program.
 //!
 //! Purpose: a library's threads must not take the program's signals, and must not open or close
 //! files in its table of descriptors: closing *any* descriptor of a file drops the
@@ -7,7 +7,7 @@
 //! Invariant: a thread of [`spawn_apart`], and those it starts, block all signals and have a table
 //! of their own, empty at first. `/proc/self/fd` is the main thread's table; theirs is `/proc/thread-self/fd`.
 //!
-//! Data flow: [`spawn_apart`] starts them; [`Birth`] tells whether they can still be there.
+//! Data flow: [`spawn_apart`] starts them; [`Birth`] shows whether they can still exist.
 
 use std::ffi::c_void;
 use std::io;
@@ -21,18 +21,17 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::{checked, page_size};
 
-/// Descriptors that a table is made large enough for: what all threads of a session keep open, and as many as most
-/// systems allow by default.
+/// Descriptors for which a table is made large enough: those that all threads of a session keep open, and as many as most systems permit by
+/// default.
 const ROOM: i32 = 1024;
 
-/// `CLOSE_RANGE_UNSHARE`: into a table of one's own, made without what is to be closed.
+/// `CLOSE_RANGE_UNSHARE`: into a table of one's own, created without the descriptors to be closed.
 const UNSHARE: libc::c_uint = 2;
 
-/// Bytes of stack of a thread of foreread's: what the standard library gives a thread by default.
+/// Stack size of foreread's threads in bytes: the standard library's default.
 const STACK: usize = 2 << 20;
 
-/// How often this thread has waited so far: for a device, a lock or a timer, as the kernel counts it. A thread that was only
-/// made to share its processor has not waited.
+/// Number of this thread's waits so far, for a device, a lock or a timer, as counted by the kernel. Being preempted does not count.
 pub fn waits() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the buffer is a rusage, for which all-zero is valid.
@@ -43,7 +42,7 @@ pub fn waits() -> u64 {
     u64::try_from(usage.ru_nvcsw).unwrap_or(0)
 }
 
-/// A thread of this name. Its stack is as large as it is whatever the environment says (`RUST_MIN_STACK`).
+/// A thread with this name. Its stack size does not depend on the environment (`RUST_MIN_STACK`).
 pub fn builder(name: &str) -> Builder {
     Builder::new().name(name.to_owned()).stack_size(STACK)
 }
@@ -60,7 +59,7 @@ pub fn spawn_apart<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<T>>> {
     let builder = builder(name);
-    // Inherited, so there is no moment at which a signal could reach the thread.
+    // The mask is inherited, so there is no moment at which a signal could reach the thread.
     with_signals_blocked(|| builder.spawn(move || leave_descriptors().map(|()| body())))
 }
 
@@ -94,10 +93,10 @@ fn with_signals_blocked<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<
     started
 }
 
-/// Makes room in the table of descriptors, as far as there may be any, while no other thread uses it: once there is
-/// one, the kernel takes 8 to 30 ms each time the table grows. Takes any descriptor.
+/// Enlarges the table of descriptors, within the limit, while no other thread uses it: later the kernel needs 8 to 30 ms each time the
+/// table grows. Accepts any descriptor.
 pub fn make_room(any: impl AsFd) {
-    // A limit may be lower. The table stays as large as it has been.
+    // The limit may be lower. The table stays enlarged.
     let _ = rustix::io::fcntl_dupfd_cloexec(any, ROOM - 1);
 }
 
@@ -131,8 +130,7 @@ fn empty_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Remembers the process it was made in: a child of `fork` has none of its parent's threads, and
-/// may find locked what they held.
+/// Remembers the process that created it: a child of `fork` has none of its parent's threads, and may find their locks held for ever.
 ///
 /// A page that the kernel wipes in the child (`MADV_WIPEONFORK`): looking costs one load.
 #[derive(Debug)]
@@ -167,7 +165,7 @@ impl Birth {
         Ok(birth)
     }
 
-    /// Whether this is still that process.
+    /// True in the process that created it.
     pub fn is_here(&self) -> bool {
         self.here().load(Ordering::Relaxed) == 1
     }

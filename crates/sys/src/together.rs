@@ -1,11 +1,11 @@
-//! Hints about several files at once, which the kernel hands to the device together.
+//! Requests for several files at once, which the kernel passes to the device together.
 //!
-//! Until a system call ends, the kernel keeps back its requests to the device, and merges those that lie next to each other. A call of
-//! `posix_fadvise` is about one file; a call of io_uring takes reads of many files. A read with RWF_NOWAIT starts the read-ahead of
-//! all its bytes and fails at once: nobody waits for the device, and no file stays open.
+//! Until a system call ends, the kernel keeps its requests to the device back and merges adjacent ones. A call of `posix_fadvise` is for
+//! one file; a call of io_uring contains reads of many files. A read with RWF_NOWAIT starts the read-ahead of all its bytes and fails at
+//! once: nobody waits for the device, and no file stays open.
 //!
-//! 25,000 small files in the order in which grep comes to them, from a volume of 3,000 operations a second: 25,000 operations
-//! by hints about one file each, 4,800 by 32 at a time of 256 that follow each other.
+//! 25,000 small files in the order of grep, from a volume of 3,000 operations a second, took 25,000 operations with one request per file,
+//! and 4,800 with 32 requests at a time of 256 that follow each other.
 
 use std::io;
 use std::ops::Range;
@@ -20,15 +20,15 @@ const MOST: u32 = 32;
 /// queue.
 pub struct Together {
     ring: IoUring,
-    /// Where what is in memory already is read to.
+    /// Buffer for bytes that are in memory already.
     scratch: Vec<u8>,
 }
 
 impl Together {
-    /// One whose hints are of `largest` bytes at most.
+    /// For requests of at most `largest` bytes.
     ///
     /// # Errors
-    /// What the kernel says: io_uring may be missing, switched off, or forbidden by a sandbox.
+    /// The kernel's error: io_uring may be missing, switched off, or forbidden by a sandbox.
     pub fn new(largest: u32) -> io::Result<Self> {
         Ok(Self {
             ring: IoUring::new(2 * MOST)?,
@@ -36,12 +36,12 @@ impl Together {
         })
     }
 
-    /// Ask for these ranges, in bytes, of these files to be read into the page cache. The kernel's own read-ahead of these open
-    /// file descriptions is off from then on. A file system may ignore the hints without an error. On a disk whose read-ahead is
-    /// set to 0 the kernel reads the first page of each range only.
+    /// Requests these byte ranges of these files into the page cache. From then on the kernel's own read-ahead of these open file
+    /// descriptions is off. A file system may ignore the requests without an error. On a disk whose read-ahead is set to 0 the kernel reads
+    /// only the first page of each range.
     ///
     /// # Errors
-    /// What the kernel says, and `InvalidInput` for a range that is longer than the largest. Some ranges may have been asked for then.
+    /// The kernel's error, and `InvalidInput` for a range longer than the largest. Some ranges may have been requested then.
     pub fn will_need(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
         for parts in parts.chunks(MOST as usize) {
             self.submit(parts)?;
@@ -57,7 +57,7 @@ impl Together {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             let fd = types::Fd(fd.as_fd().as_raw_fd());
-            // Else more is read than is asked for. The kernel does what it does at once in the order in which it takes it.
+            // Otherwise more than the range is read. The kernel processes such entries in their order.
             let advise = opcode::Fadvise::new(fd, 0, libc::POSIX_FADV_RANDOM);
             entries.push(advise.build());
             let read = opcode::Read::new(fd, self.scratch.as_mut_ptr(), len as u32)
@@ -100,7 +100,7 @@ mod tests {
 
     const LARGEST: u32 = 64 << 10;
 
-    /// One, and files of 16 KiB on a device, none of whose pages is in memory; `None` where there is no io_uring.
+    /// An instance, and files of 16 KiB on a device with none of their pages in memory; `None` without io_uring.
     fn cold(files: usize) -> Option<(Together, Vec<File>)> {
         let together = match Together::new(LARGEST) {
             Ok(together) => together,

@@ -24,7 +24,7 @@ pub fn of_children() -> Duration {
 /// Processor time that everybody on this machine has used since it was started, to a hundredth of a second.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// If the kernel does not report it.
 pub fn of_all() -> io::Result<Duration> {
     const TABLE: &str = "/proc/stat";
     let table = fs::read(TABLE).map_err(|why| crate::refused(TABLE, &why))?;

@@ -1,10 +1,10 @@
 //! Another user's view of the file system.
 //!
-//! Purpose: a service that runs as root and answers others tells each only of what that user may see. Whether a user may is not
-//! guessed from modes and lists: the kernel decides, for a thread that has that user's rights to files ([`User::look`]).
+//! Purpose: a service that runs as root and answers others tells each only facts that this user may see. Permissions are not derived from
+//! modes and lists: the kernel decides, for a thread with that user's file privileges ([`User::look`]).
 //!
-//! Invariants: the thread keeps its real user, so that the other cannot send it signals; it ends with the look, so that no rights
-//! can be left behind; where the rights cannot be taken on, nothing is looked at.
+//! Invariants: the thread keeps its real user, so the other user cannot send it signals. It ends with the examination, so no privileges can
+//! be left behind. If the privileges cannot be assumed, nothing is examined.
 //!
 //! Data flow: a connected socket → [`User`] → [`User::look`].
 
@@ -20,7 +20,7 @@ use crate::way::{self, Links};
 /// Groups of one user, at most: as many as Linux has.
 const GROUPS: usize = 65_536;
 
-/// Who is at the other end of a socket.
+/// The process at the other end of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Process.
@@ -34,7 +34,7 @@ pub struct User {
 }
 
 impl User {
-    /// Who connected this Unix socket, or listened for it, as it was then.
+    /// The process that connected this Unix socket, or listened on it, at that time.
     ///
     /// # Errors
     /// `ENOTCONN` for a socket that is not connected; before Linux 4.13 `ENOPROTOOPT`.
@@ -88,10 +88,10 @@ impl User {
         })
     }
 
-    /// What `look` finds in a thread with this user's rights to files. Takes CAP_SETUID and CAP_SETGID.
+    /// The result of `look` in a thread with this user's file privileges. Needs CAP_SETUID and CAP_SETGID.
     ///
     /// # Errors
-    /// If the rights cannot be taken on.
+    /// If the privileges cannot be assumed.
     pub fn look<T: Send>(&self, look: impl FnOnce() -> T + Send) -> io::Result<T> {
         std::thread::scope(|scope| {
             let looker = std::thread::Builder::new().spawn_scoped(scope, || {
@@ -115,7 +115,7 @@ impl User {
             ))?;
             libc::syscall(libc::SYS_setfsgid, self.gid);
             libc::syscall(libc::SYS_setfsuid, self.uid);
-            // These never fail, and say what was before: no number is -1.
+            // These calls never fail, and return the former value: no number is -1.
             let gid = libc::syscall(libc::SYS_setfsgid, -1);
             let uid = libc::syscall(libc::SYS_setfsuid, -1);
             if (uid as u32, gid as u32) != (self.uid, self.gid) {
@@ -126,8 +126,8 @@ impl User {
     }
 }
 
-/// Whether this thread may read the regular file at a path that leads through no symbolic link, and may list the directory that it
-/// is in: the file's name is nothing new to it.
+/// True if this thread may read the regular file at a path without symbolic links, and may list its directory: then the file's name reveals
+/// nothing new.
 pub fn may_know(path: &Path) -> bool {
     let Some(folder) = path.parent() else {
         return false;
@@ -141,7 +141,7 @@ pub fn may_know(path: &Path) -> bool {
     regular && may_read(folder.as_fd()) && may_read(file.as_fd())
 }
 
-/// Whether this thread may read what an open path leads to.
+/// True if this thread may read the target of an open path.
 fn may_read(place: BorrowedFd<'_>) -> bool {
     let flags = libc::AT_EMPTY_PATH | libc::AT_EACCESS;
     // SAFETY: an open descriptor, and an empty string of C. By system call: `access` of the C library asks for the real user.

@@ -4,10 +4,10 @@
 //! its server. The kernel's flags spare only the point at the end of a path (`O_PATH`, `AT_NO_AUTOMOUNT`), and
 //! `RESOLVE_NO_XDEV` none before Linux 6.18.
 //!
-//! Invariant: a look-up that may go beyond the kernel's cache of names is of one name in one directory, and no directory of
-//! autofs is asked so. What the cache has may lie behind an automount point: it is mounted then.
+//! Invariant: a lookup beyond the kernel's cache of names is for one name in one directory, and never in a directory of autofs. Names in
+//! the cache may be behind an automount point: then it is mounted.
 //!
-//! Data flow: a path in, what it leads to out, unopened.
+//! Data flow: path → its target, unopened.
 
 use std::cell::Cell;
 use std::io;
@@ -21,7 +21,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// What `fstatfs` calls autofs.
+/// The type of autofs in `fstatfs`.
 const AUTOFS: i64 = 0x0187;
 /// And proc.
 const PROC: i64 = 0x9fa0;
@@ -30,7 +30,7 @@ const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// As many links as the kernel follows.
 const LINKS: u32 = 40;
 
-/// What becomes of symbolic links, wherever in a path.
+/// Treatment of symbolic links anywhere in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// A path that leads through one is refused; one at the end is found itself.
@@ -39,10 +39,10 @@ pub enum Links {
     Followed,
 }
 
-/// What a path leads to, unopened.
+/// The target of a path, unopened.
 ///
 /// # Errors
-/// What resolving says; `ELOOP` where links are refused; `EREMOTE` where something would have to be mounted.
+/// The errors of resolving; `ELOOP` if links are refused; `EREMOTE` if a file system would have to be mounted.
 pub fn find(path: &Path, links: Links) -> io::Result<OwnedFd> {
     in_memory(path, links).unwrap_or_else(|| by_names(path, links))
 }
@@ -55,23 +55,23 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     std::fs::read_link(name_of(&find(path, Links::Followed)?))
 }
 
-/// As [`real`], by the kernel's cache of names alone; `None` where that does not tell. Of what is found nothing is asked.
+/// The same as [`real`], by the kernel's cache of names only; `None` if that has no answer. The target itself is not examined.
 pub fn real_in_memory(path: &Path) -> Option<io::Result<PathBuf>> {
     let found = in_memory(path, Links::Followed)?;
     Some(found.and_then(|place| std::fs::read_link(name_of(&place))))
 }
 
-/// The name by which the calling thread opens what was found.
+/// The name under which the calling thread opens the found file.
 pub(crate) fn name_of(place: &OwnedFd) -> String {
     format!("/proc/thread-self/fd/{}", place.as_raw_fd())
 }
 
-/// What a path leads to by the kernel's cache of names alone; `None` where that does not tell.
+/// The target of a path by the kernel's cache of names only; `None` if that has no answer.
 pub fn in_memory(path: &Path, links: Links) -> Option<io::Result<OwnedFd>> {
     cached(CWD, path, links).map(|found| Ok(found?))
 }
 
-/// What a path leads to, looked up name by name as far as it is not in the kernel's cache.
+/// The target of a path, looked up name by name where the kernel's cache has no answer.
 pub fn by_names(path: &Path, links: Links) -> io::Result<OwnedFd> {
     let mut left = LINKS;
     Ok(resolve(CWD, path, links, &mut left)?)
@@ -141,7 +141,7 @@ fn kind(place: BorrowedFd<'_>) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(place)?.st_mode))
 }
 
-/// What kind of file system a directory is of. The working directory is no descriptor to `fstatfs`.
+/// The type of a directory's file system. The working directory is no descriptor for `fstatfs`.
 fn file_system(folder: BorrowedFd<'_>) -> Result<i64, Errno> {
     let about = match folder.as_raw_fd() == CWD.as_raw_fd() {
         true => rustix::fs::statfs(c"."),
@@ -150,21 +150,21 @@ fn file_system(folder: BorrowedFd<'_>) -> Result<i64, Errno> {
     Ok(about?.f_type as i64)
 }
 
-/// Whether looking a name up in this directory may mount something.
+/// True if looking a name up in this directory may mount a file system.
 pub(crate) fn mounts(folder: &OwnedFd) -> io::Result<bool> {
     Ok(is_autofs(folder.as_fd())?)
 }
 
-/// Whether a directory is one of autofs, which mounts what is looked up in it.
+/// True for a directory of autofs, which mounts the names that are looked up in it.
 fn is_autofs(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
     thread_local! {
-        /// The mount last found to be none. To ask a server what it is takes as long as to ask it for a name.
+        /// The last mount found not to be autofs. Asking a server for its type takes as long as asking it for a name.
         static OTHER: Cell<Option<u64>> = const { Cell::new(None) };
     }
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let mut mount = None;
     if let Ok(about) = statx(folder, c"", flags, MOUNT) {
-        // What lies on a device is none.
+        // A file system on a device is not autofs.
         if about.stx_dev_major != 0 {
             return Ok(false);
         }

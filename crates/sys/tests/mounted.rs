@@ -1,4 +1,4 @@
-//! Files on file systems whose files have device numbers of their own, or none: btrfs and overlays. Needs root.
+//! Files on file systems whose files have other device numbers, or none: btrfs and overlays. Needs root.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use foreread_sys::mounts::Mount;
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// What could not be mounted is said.
+    /// A failed mount is reported.
     fn new(arguments: &[&str], point: &Path) -> Option<Self> {
         let mut mount = Command::new("mount");
         let output = mount.args(arguments).arg(point).output().ok()?;
@@ -31,7 +31,7 @@ impl Drop for Mounted {
     }
 }
 
-/// A file there is opened by its inode and the number that the table of mounts has for its file system, and by no other.
+/// A file there is opened by its inode and its file system's number in the table of mounts, and by no other number.
 fn is_found_by_its_file_system(point: &Path) {
     let path = point.join("file");
     let mounts = Mount::all().expect("a table of mounts");

@@ -1,6 +1,6 @@
-//! The calls on a real file system: hints fetch, residency tells the truth.
+//! The calls on a real file system: requests fetch pages, residency is truthful.
 //!
-//! The files lie beside the test binaries, on a disk, as `/tmp` may be in memory.
+//! The files are beside the test binaries, on a disk, because `/tmp` may be in memory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,7 +16,7 @@ use foreread_sys::{cache, file, page_size};
 
 const MIB: u64 = 1 << 20;
 
-/// A file of `len` bytes on disk, out of the page cache, and its name for as long as it lives.
+/// A file of `len` bytes on disk, not in the page cache, and its name while it lives.
 fn cold_file(len: u64) -> (tempfile::NamedTempFile, File) {
     let name = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::write(name.path(), vec![7u8; len as usize]).unwrap();
@@ -26,7 +26,7 @@ fn cold_file(len: u64) -> (tempfile::NamedTempFile, File) {
     (name, File::from(fd))
 }
 
-/// Whether the folder's file system is one whose pages can be evicted at all.
+/// True if pages of the folder's file system can be evicted.
 fn on_a_disk() -> bool {
     let dev = file_dev(Path::new(env!("CARGO_TARGET_TMPDIR")));
     let device = Device::of(dev);

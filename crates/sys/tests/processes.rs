@@ -38,7 +38,7 @@ fn a_stop_and_the_final_signal_are_told_apart() {
     child.send(libc::SIGCONT).unwrap();
     child.send(libc::SIGTERM).unwrap();
     eventually(|| child.has_ended().unwrap());
-    // It is there until its end is taken.
+    // It exists until it is reaped.
     child.send(libc::SIGTERM).unwrap();
     assert!(!child.was_stopped().unwrap() && child.has_ended().unwrap());
     assert_eq!(child.end().unwrap(), Some(End::Killed(libc::SIGTERM)));
@@ -200,7 +200,7 @@ fn probing_leaves_no_descriptor_open_and_every_lack_says_why() {
             }
         }
     }
-    // The tests beside this one open a few files; fifty rounds of a leak would show.
+    // Other tests open a few files at the same time; fifty rounds of a leak would show.
     assert!(count() < before + 40);
     assert!(File::open("/dev/null").is_ok());
 }

@@ -1,4 +1,4 @@
-//! A thread that answers what is asked about files: opening one may take as long as its device, or for ever.
+//! The thread that answers questions about files: opening a file may take as long as its device, or for ever.
 //!
 //! Invariants: every question is answered by exactly one `Event::Answered`, in order, unless its file system never answers; between
 //! questions no file is open: they may come for as long as the program runs, and its file system is to be unmounted meanwhile.
@@ -22,15 +22,15 @@ pub(super) struct Asker {
     events: Sender<Event>,
     /// Whoever takes the events.
     taker: Thread,
-    /// The file of the last question, open while another question is there.
+    /// The file of the last question, kept open while another question waits.
     last: Option<(FileId, Opened)>,
-    /// Files looked at so far, as they were known: by number and inode.
+    /// Examined files, by number and inode as they were known.
     met: HashSet<(FileId, u64)>,
     aside: Aside,
 }
 
 impl Asker {
-    /// One started by whoever takes its events.
+    /// Creates it; the taker of its events starts it.
     pub(super) fn new(context: &Context) -> Self {
         Self {
             files: context.files.clone(),
@@ -65,7 +65,7 @@ impl Asker {
                     .map(|part| opened.standing(part, question.which))
                     .collect(),
             },
-            // Of a file that cannot be opened nothing can be missing.
+            // A file that cannot be opened has no missing pages.
             None => Answer {
                 length: None,
                 parts: question
@@ -84,7 +84,7 @@ impl Asker {
         });
     }
 
-    /// The file, open to be looked at, as it is now.
+    /// The file in its present state, opened for examination.
     fn look_at(&mut self, file: FileId) -> Option<&mut Opened> {
         let (_, place) = self.files.place(file);
         let is_it = |(last, opened): &(FileId, Opened)| *last == file && opened.place.1 == place;
@@ -102,8 +102,7 @@ impl Asker {
         Some(opened)
     }
 
-    /// Tell what keeps a file from being what was recorded. One that was written to in place may still be read as
-    /// before.
+    /// Reports how a file differs from its record. A file written in place may still be read as before.
     fn differs(&self, file: FileId, opened: &io::Result<Opened>) {
         match opened {
             Ok(opened) => match &opened.change {
@@ -121,7 +120,7 @@ impl Asker {
     }
 
     fn report(&self, event: Event) {
-        // Nobody left to tell: the session is over.
+        // The session may be over.
         let _ = self.events.send(event);
     }
 }

@@ -1,5 +1,5 @@
-//! The context that every thread of a backend works in: what it may open, how it reports, and how it keeps out of the
-//! program's way. Each thread has clones of these parts, which share their state.
+//! The context of every thread of a backend: the files that it may open, its channel of events, and the processors that it avoids. Each
+//! thread has clones of these parts, which share their state.
 
 use std::sync::mpsc::Sender;
 

@@ -1,7 +1,6 @@
-//! What a session knows of its devices and mounts: asked of the system once, for all its threads.
+//! A session's devices and mounts: read from the system once, for all its threads.
 //!
-//! Invariant: what is not known by the mounts read so far is looked for once more among those of now:
-//! file systems are mounted while a session lasts.
+//! Invariant: if the known mounts lack a device, they are read once more, because file systems may be mounted during a session.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -11,16 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use foreread_sys::device::Device;
 use foreread_sys::mounts::Mount;
 
-/// The type of a file system whose folders are mounted when somebody looks.
+/// The type of a file system whose folders are mounted on access.
 const AUTOMOUNT: &str = "autofs";
 
 /// The table, shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Devices {
     known: Arc<Mutex<MountFacts>>,
-    /// Whether position matters on a device; `None` while somebody is finding out.
+    /// Whether position matters on a device; `None` while it is being found out.
     positions: Arc<Mutex<HashMap<u64, Option<bool>>>>,
-    /// Whether what is read of a file system without a block device stays in the page cache.
+    /// Whether pages of a file system without a block device stay in the page cache after a read.
     keeps: Arc<Mutex<HashMap<u64, bool>>>,
 }
 
@@ -31,7 +30,7 @@ struct MountFacts {
 }
 
 impl Devices {
-    /// The device of files whose `st_dev` is `dev`.
+    /// The device of files with this `st_dev`.
     pub(crate) fn of(&self, dev: u64) -> Arc<Device> {
         let mut known = lock(&self.known);
         if let Some(device) = known.met.get(&dev) {
@@ -42,25 +41,25 @@ impl Devices {
         device
     }
 
-    /// Whether anything with this device number is mounted.
+    /// True if anything with this device number is mounted.
     pub(crate) fn has_mounted(&self, dev: u64) -> bool {
         is_among(lock(&self.known).mounts_with(dev), dev)
     }
 
-    /// The device number of what is mounted where `path` lies; `None` where that is to be mounted by whoever looks.
+    /// The device number of the file system at `path`; `None` if accessing the path would mount it.
     pub(crate) fn under(&self, path: &Path) -> Option<u64> {
         let place = MountedPath::of(path);
         lock(&self.known)
             .mounts()
             .iter()
             .filter(|mount| place.lies_under(&mount.point))
-            // Of two mounts on one point, the later hides the earlier.
+            // If two mounts have the same point, the later one hides the earlier.
             .max_by_key(|mount| mount.point.as_os_str().len())
             .filter(|mount| mount.fs_type != AUTOMOUNT)
             .map(|mount| mount.dev)
     }
 
-    /// Whether position matters on a device; `None` where that has to be found out.
+    /// Whether position matters on a device; `None` if that has to be found out.
     pub(crate) fn positions(&self, dev: u64) -> Option<bool> {
         let known = lock(&self.positions).get(&dev).copied().flatten();
         known.or_else(|| (!self.of(dev).rotational).then_some(false))
@@ -74,37 +73,37 @@ impl Devices {
         is_new
     }
 
-    /// Whether what is read of a device stays in the page cache; `None` where that has to be found out, and said by
-    /// [`Self::found`]. Of a block device it does.
+    /// Whether read pages of a device stay in the page cache; `None` if that has to be found out and reported to [`Self::found`]. On a
+    /// block device they do.
     pub(crate) fn keeps(&self, dev: u64) -> Option<bool> {
         let known = lock(&self.keeps).get(&dev).copied();
         known.or_else(|| self.of(dev).block.then_some(true))
     }
 
-    /// Whether it does is known.
+    /// Stores whether read pages of a device stay in the page cache.
     pub(crate) fn found(&self, dev: u64, keeps: bool) {
         lock(&self.keeps).insert(dev, keeps);
     }
 
-    /// Whether position matters on a device is known.
+    /// Stores whether position matters on a device.
     pub(crate) fn assume(&self, dev: u64, positions: bool) {
         lock(&self.positions).insert(dev, Some(positions));
     }
 }
 
-/// A lock whose holder panicked guards what was found out before.
+/// A lock whose holder panicked guards data that is still consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MountFacts {
-    /// The mount table. Where it cannot be read, no device is known, and each file goes by the default profile.
+    /// The mount table. If it cannot be read, no device is known, and each file has the default profile.
     fn mounts(&mut self) -> &[Mount] {
         self.mounts
             .get_or_insert_with(|| Mount::all().unwrap_or_default())
     }
 
-    /// The mount table, as it is now if the one read before has nothing of this device.
+    /// The mount table, read again if the known one lacks this device.
     fn mounts_with(&mut self, dev: u64) -> &[Mount] {
         if !is_among(self.mounts(), dev) {
             self.mounts = None;
@@ -117,7 +116,7 @@ impl MountFacts {
 #[derive(Clone, Copy)]
 struct MountedPath<'a> {
     path: &'a Path,
-    /// Whether the path has slashes or dots that mean nothing.
+    /// True if the path has redundant slashes or dots.
     is_odd: bool,
 }
 
@@ -130,7 +129,8 @@ impl<'a> MountedPath<'a> {
         }
     }
 
-    /// As [`Path::starts_with`], which goes by components and takes ten times as long: of each name of a plan it is asked for each mount.
+    /// The same as [`Path::starts_with`], which compares components and takes ten times as long: each name of a plan is compared with each
+    /// mount.
     fn lies_under(self, point: &Path) -> bool {
         let bytes = self.path.as_os_str().as_bytes();
         let prefix = point.as_os_str().as_bytes();

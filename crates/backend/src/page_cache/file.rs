@@ -1,4 +1,4 @@
-//! One file as the page-cache backend holds it.
+//! An open file of the page-cache backend.
 
 use std::io;
 use std::ops::Range;
@@ -20,28 +20,27 @@ use crate::{Change, Event, Placed, Standing};
 /// price, a longer one gains little by sharing it.
 pub(super) const SMALL_HINT: u64 = 128 << 10;
 
-/// An open file: how to hint about it, and how to see what came of that.
+/// An open file, with the means to request its pages and to check their arrival.
 pub(crate) struct Opened {
     fd: Arc<OwnedFd>,
-    /// Size when last looked at, in bytes.
+    /// Size at the last examination, in bytes.
     pub(crate) size: u64,
-    /// The device it is on, and its number there.
+    /// Its device, and its inode there.
     pub(crate) place: (u64, u64),
     owner: u32,
-    /// Whether less is set aside for it on the device than it is long: it may have holes.
+    /// True if the device has fewer blocks for it than its size: it may have holes.
     sparse: bool,
-    /// How it differs from the record.
+    /// Its difference from the record.
     pub(crate) change: Option<Change>,
     watch: Option<Residency>,
-    /// Whether pages are asked about by reading a byte of them.
+    /// True if residency is found by reading one byte of each page.
     probed: bool,
-    /// Whether `cachestat` tells nothing of it.
+    /// True if `cachestat` does not work for it.
     hidden: bool,
 }
 
 impl Opened {
-    /// Open a file, or take it as it is kept open. Only regular files are opened, and only those the
-    /// user may read.
+    /// Opens a file, or uses its descriptor if it is kept open. Only regular files that the user may read are opened.
     pub(crate) fn open(known: CachedFile) -> io::Result<Self> {
         let meta = known.meta;
         let (fd, facts) = match known.kept {
@@ -84,13 +83,13 @@ impl Opened {
         self.sparse = is_sparse(&facts);
         if facts.size != self.size {
             self.size = facts.size;
-            // It shows the file as long as it was.
+            // The mapping covers the file's earlier size.
             self.watch = None;
         }
     }
 
-    /// Whether a page that is read is in the page cache then, found out by reading a byte of it; `None` where that cannot be
-    /// told. A file system that keeps no pages for its readers (direct I/O of a client in user space) leaves none there.
+    /// Whether a page stays in the page cache after a read, tested by reading one byte; `None` if the kernel does not show it. Direct I/O
+    /// of a client in user space leaves no pages.
     pub(crate) fn keeps(&mut self, page: u64) -> Option<bool> {
         let one = page..page + 1;
         if page >= self.pages() {
@@ -103,7 +102,7 @@ impl Opened {
         Some(self.standing(&one, false).resident? > 0)
     }
 
-    /// Where the file lies on its device; empty where the file system does not tell.
+    /// The layout of the file on its device; empty if the file system does not report it.
     pub(crate) fn layout(&self) -> Arc<[Placed]> {
         file::fiemap(&self.fd, 0..self.size)
             .unwrap_or_default()
@@ -116,7 +115,7 @@ impl Opened {
             .collect()
     }
 
-    /// The same file, open at once more, for another thread.
+    /// A second descriptor of the file, for another thread.
     pub(crate) fn twin(&self) -> Self {
         Self {
             fd: Arc::clone(&self.fd),
@@ -131,12 +130,12 @@ impl Opened {
         }
     }
 
-    /// Whether a read far from the last one takes `limit` or longer on the file's device, where it can be measured.
+    /// Whether a read far from the previous one takes at least `limit` on the file's device; `None` if it cannot be measured.
     pub(crate) fn is_slow(&self, limit: Duration) -> Option<bool> {
         latency::is_slow(&self.fd, self.size, limit).ok().flatten()
     }
 
-    /// What the page cache has of the range; pages on their way count as cached.
+    /// Counts of the range in the page cache; pages on their way count as cached.
     pub(crate) fn cached(&self, bytes: &Range<u64>) -> io::Result<CacheStat> {
         if self.hidden {
             return Err(io::ErrorKind::Unsupported.into());
@@ -144,8 +143,7 @@ impl Opened {
         cache::stat(&self.fd, bytes.clone())
     }
 
-    /// What is known of these pages, and if asked for, which of them were evicted. What lies past the end of a file that has
-    /// shrunk is not missing.
+    /// The state of these pages, and the evicted ones if `which`. Pages beyond the end of a file that has shrunk are not missing.
     pub(crate) fn standing(&mut self, pages: &Range<u64>, which: bool) -> Standing {
         let end = pages.end.min(self.pages()).max(pages.start);
         let beyond = pages.end - end;
@@ -169,7 +167,7 @@ impl Opened {
         }
     }
 
-    /// How many pages the file has, as it was when last looked at.
+    /// Number of pages at the last examination.
     pub(crate) fn pages(&self) -> u64 {
         self.size.div_ceil(PAGE)
     }
@@ -190,8 +188,8 @@ impl Opened {
         Ok(())
     }
 
-    /// The parts of a page range that are neither in memory nor on their way; where `cachestat` does
-    /// not tell, pages on their way count as missing, and where nothing does, everything.
+    /// The parts of a page range that are neither in memory nor on their way. Without `cachestat` pages on their way count as missing;
+    /// without any information all pages do.
     pub(crate) fn missing(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
         let mut parts = Vec::new();
         if self.split(pages.clone(), &mut parts).is_ok() {
@@ -209,10 +207,9 @@ impl Opened {
         parts
     }
 
-    /// Page by page what is in memory, without `cachestat`: it is missing before Linux 6.5, may be
-    /// forbidden by a sandbox, and tells nothing of a file that is another user's. Of such a file
-    /// `mincore` tells nothing either; then a byte of each page is read without waiting, which
-    /// has the kernel fetch an absent page: no harm, as only planned pages are asked about.
+    /// Residency by page without `cachestat`, which is missing before Linux 6.5, may be forbidden by a sandbox, and does not work for
+    /// another user's file. For such a file `mincore` does not work either; then one byte of each page is read without waiting. This makes
+    /// the kernel fetch an absent page, which does no harm because only planned pages are asked about.
     fn there(&mut self, pages: &Range<u64>) -> io::Result<Vec<bool>> {
         let mut there = Vec::new();
         if let Some(watch) = self.watch()? {
@@ -254,7 +251,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Hint about what is missing of a request, as far as the device has it, and tell of it; the parts hinted about.
+    /// Requests the missing pages of a request, as far as the device has them, and reports the request. Returns the requested parts.
     pub(crate) fn hint_missing(
         &mut self,
         request: &Request,
@@ -266,7 +263,7 @@ impl Opened {
         parts
     }
 
-    /// Tell what is missing of a request, as far as the device has it: it will be hinted about. The parts.
+    /// Reports the missing pages of a request, as far as the device has them, before they are requested. Returns these parts.
     pub(crate) fn announce_missing(
         &mut self,
         request: &Request,
@@ -302,18 +299,17 @@ impl Opened {
         parts
     }
 
-    /// Where pages of it are, in bytes, but for what lies past its end.
+    /// The bytes of these pages, without those beyond the end.
     pub(crate) fn bytes(&self, pages: &Range<u64>) -> Range<u64> {
         pages.start * PAGE..(pages.end * PAGE).min(self.size)
     }
 
-    /// What of these parts lies on the device: nothing is fetched for the pages of a hole, which the program finds
-    /// as quickly without.
+    /// The parts that have blocks on the device: pages of a hole need no fetching.
     fn without_holes(&self, parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
         let mut kept: Vec<Range<u64>> = Vec::new();
         for part in parts {
             let Ok(written) = file::written(&self.fd, part.start * PAGE..part.end * PAGE) else {
-                // Nobody can tell.
+                // Unknown: the part is kept.
                 add(&mut kept, part);
                 continue;
             };
@@ -329,7 +325,7 @@ impl Opened {
         kept
     }
 
-    /// Leave out of these parts the pages that are neither in memory nor on their way any more, where `cachestat` tells.
+    /// Removes pages that are neither in memory nor on their way any more, if `cachestat` works.
     pub(crate) fn leave_gone_out(&self, parts: &mut Vec<Range<u64>>) {
         let mut left = Vec::with_capacity(parts.len());
         for part in std::mem::take(parts) {
@@ -353,8 +349,8 @@ impl Opened {
         let _ = cache::dont_need(&self.fd, pages.start * PAGE..pages.end * PAGE);
     }
 
-    /// Whether all these pages have arrived. Looking must not change what the kernel evicts
-    /// first, so it asks `mincore` where that tells the truth, and else reads one byte without waiting.
+    /// True if all these pages have arrived. The check must not change the kernel's order of eviction, so it uses `mincore` if that is
+    /// truthful, and otherwise reads one byte without waiting.
     pub(crate) fn arrived(&mut self, pages: &Range<u64>) -> io::Result<bool> {
         match self.watch()? {
             Some(watch) => {
@@ -366,7 +362,7 @@ impl Opened {
         }
     }
 
-    /// The file mapped to be looked at, where looking tells the truth.
+    /// A mapping of the file for `mincore`, if that is truthful.
     fn watch(&mut self) -> io::Result<Option<&Residency>> {
         if self.watch.is_none() && Residency::permitted(&self.fd, self.owner)? {
             self.watch = Some(Residency::new(&self.fd, self.size)?);
@@ -379,7 +375,7 @@ fn is_sparse(facts: &FileFacts) -> bool {
     facts.allocated < facts.size
 }
 
-/// How a file differs from what is known of it.
+/// The difference between a file and its known state.
 pub(crate) fn changed(meta: &FileMeta, facts: &FileFacts) -> Option<Change> {
     if (facts.dev, facts.ino) != (meta.dev, meta.ino) {
         Some(Change::Replaced)

@@ -16,7 +16,7 @@ use foreread_plan::{FileId, FileMeta};
 
 /// Files as an earlier run found them.
 pub trait Recorded: fmt::Debug + Send + Sync {
-    /// A file, if it is one of them.
+    /// The file with this number, if there is one.
     fn file(&self, file: FileId) -> Option<&FileMeta>;
 }
 
@@ -26,26 +26,26 @@ impl Recorded for BTreeMap<FileId, FileMeta> {
     }
 }
 
-/// One file.
+/// A file that may be fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedFile {
     pub(crate) meta: FileMeta,
-    /// Whether its device number was looked up just now, and not written down by an earlier run.
+    /// True if its device number is present, and not from an earlier run's record.
     pub(crate) live: bool,
     /// Open since it was added, whatever became of its name.
     pub(crate) kept: Option<Arc<OwnedFd>>,
-    /// Whether nothing but this very file is opened, by a path without links.
+    /// True if only this very file may be opened, by a path without links.
     pub(crate) exact: bool,
 }
 
 /// All files, shared with the workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
-    /// Those an earlier run read, as it found them.
+    /// Files of an earlier run, in their recorded states.
     recorded: Arc<dyn Recorded>,
-    /// Those that were added since.
+    /// Files added during the session.
     added: Arc<RwLock<BTreeMap<FileId, CachedFile>>>,
-    /// Whether nothing but the very files is opened, by paths without links.
+    /// True if only these very files are opened, by paths without links.
     pub(super) exact: bool,
 }
 
@@ -101,7 +101,7 @@ impl Files {
         self.with(file, |meta, _| meta.path.clone())
     }
 
-    /// One more, met just now; whether there was one of this number.
+    /// Adds a file. True if the number was in use.
     pub(crate) fn add(&self, file: FileId, meta: FileMeta) -> bool {
         let known = CachedFile {
             meta,

@@ -1,4 +1,4 @@
-//! Which files a worker has open.
+//! The files that a worker has open.
 //!
 //! A file that somebody has open cannot be leased, the file system it lies on cannot be unmounted, and the room of a
 //! deleted one is not free. So each is closed as soon as its job is done. Only where requests for one file follow each
@@ -15,21 +15,21 @@ use foreread_plan::FileId;
 
 use super::file::Opened;
 
-/// How long a file may stay open after a request, and how soon the next has to follow to be in a row with it. Of 1,300
-/// requests for one file in 0.4 s a worker gets one in 1.2 ms: with 2 ms the file was opened 2,000 times, each by seven
-/// system calls where paths are looked up name by name, and with 10 ms 300 times; 97 in place of 128 ms of processor time.
+/// Time for which a file may stay open after a request, and within which the next request must follow to be in a series with it. Among
+/// 1,300 requests for one file in 0.4 s a worker gets one in 1.2 ms. With 2 ms the file was opened 2,000 times, each with seven system
+/// calls where paths are looked up name by name; with 10 ms 300 times, and processor time fell from 128 to 97 ms.
 pub(crate) const STAY: Duration = Duration::from_millis(10);
 /// Requests in a row from which on a file stays open: small files, which a program opens, reads and closes, have
 /// fewer. 3,000 hints about one file took as much of the processor with 4 and 16.
 const OFTEN: u32 = 8;
 
-/// One file that was asked for lately.
+/// A file that was recently requested.
 #[derive(Default)]
 struct RecentFile {
     opened: Option<Opened>,
     /// Requests in a row.
     requests: u32,
-    /// When the last of them came; `None` for a file that is only looked at.
+    /// Time of the last request; `None` for a file that is only examined.
     last: Option<Instant>,
 }
 
@@ -72,7 +72,7 @@ impl Held {
         }
     }
 
-    /// Close a file, and know nothing of it any more.
+    /// Closes a file and forgets it.
     pub(super) fn close(&mut self, file: FileId) {
         self.0.remove(&file);
     }
@@ -83,7 +83,7 @@ impl Held {
         open.filter_map(|place| Some(place.last? + STAY)).min()
     }
 
-    /// Close what no request has followed for, by `now`.
+    /// Closes files without requests for some time, at `now`.
     pub(super) fn close_idle(&mut self, now: Instant) {
         self.0
             .retain(|_, place| place.last.is_some_and(|last| now < last + STAY));

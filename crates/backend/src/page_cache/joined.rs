@@ -1,7 +1,7 @@
-//! Hints about several small files, given so that the kernel makes one operation of what lies together.
+//! Requests pages of several small files so that the kernel makes one operation of adjacent ones.
 //!
-//! Invariant: each missing page is hinted about. Where a file system ignores hints given together, each of its files has a hint of
-//! its own, for these requests and for all later ones.
+//! Invariant: each missing page is requested. If a file system ignores joint requests, each of its files gets a request of its own, now and
+//! later.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use foreread_sys::together::Together;
 use super::file::SMALL_HINT;
 use super::held::Held;
 
-/// How hints are given together, where they can be.
+/// The means of joint requests, if there are any.
 #[derive(Default)]
 pub(super) struct Joined {
     /// `None` before the first, and where the kernel offers no io_uring.
     way: Option<Together>,
-    /// Whether the kernel was asked for io_uring.
+    /// True if the kernel was asked for io_uring.
     asked: bool,
-    /// Devices whose file systems ignore such hints.
+    /// Devices whose file systems ignore joint requests.
     deaf: HashSet<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Joined {
         self.way.as_mut()
     }
 
-    /// Hints about the missing parts of these requests, whose files are open in `held`; whether the file system listened.
+    /// Requests the missing parts of these requests, whose files are open in `held`. True if the file system did not ignore it.
     pub(super) fn hint(
         &mut self,
         held: &Held,
@@ -65,7 +65,7 @@ impl Joined {
             self.way = None;
             return false;
         }
-        // One that is on its way shows that the file system has listened.
+        // A page on its way shows that the file system did not ignore the request.
         let bytes = pages.first().map(|part| last.bytes(part));
         let heard = bytes.is_some_and(|bytes| last.cached(&bytes).is_ok_and(|now| now.cached > 0));
         if !heard {

@@ -24,15 +24,12 @@ use crate::Question;
 /// processors, and few enough to stay out of the program's way: 3,000 hints took two threads 36 ms of processor time,
 /// four 48 ms, eight 60 ms.
 const WORKERS: usize = 4;
-/// Devices that have threads of their own; of more, several share theirs. A program that reads of more than so many
-/// at a time was not met.
+/// Number of devices with threads of their own; further devices share theirs. A program that reads from more at the same time was not met.
 const CREWS: usize = 8;
-/// Pages of a file that go to one worker (1 MiB, the largest request). A small file is then opened once, and the hints
-/// about a large one, 8 µs each on a virtual disk, are given by several threads. One thread gave at most 100,000 hints a
-/// second.
+/// Pages of a file per worker (1 MiB, the largest request). So a small file is opened once, and several threads make the requests for a
+/// large one, which take 8 µs each on a virtual disk. One thread made at most 100,000 requests a second.
 pub(super) const REGION: u64 = 256;
-/// How long the end of a backend waits for its threads, at most: within the 50 ms in which a run's end is not to be
-/// noticed.
+/// Time for which the end of a backend waits for its threads, at most: within the 50 ms after which the end of a run becomes noticeable.
 const PARTING: Duration = Duration::from_millis(20);
 
 /// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.
@@ -44,10 +41,10 @@ impl Started {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Have all of them close a file and know nothing of it any more.
+    /// Makes all workers close a file and forget it.
     pub(super) fn forget(&self, file: FileId) {
         for jobs in &*self.lock() {
-            // One that is gone has closed it.
+            // A worker that has ended has closed the file.
             let _ = jobs.send(Job::Forget(file));
         }
     }
@@ -75,7 +72,7 @@ impl<T: Send + 'static> Lane<T> {
         }
     }
 
-    /// Hand over a job; the thread is started if it was not. Whether it was started now.
+    /// Passes a job on, and starts the thread if necessary. True if it was started now.
     fn tell(
         &mut self,
         job: T,
@@ -208,8 +205,8 @@ impl Drop for Lanes {
                 all.collect::<Vec<_>>()
             })
             .collect();
-        // A thread that is done closes its files, and whoever waits for that need not look twice.
-        // One may be inside a call on a stuck device; the process need not wait for it.
+        // A thread that has ended has closed its files, so whoever waits for that need not check twice. A thread may be inside a call on a
+        // blocked device; the process need not wait for it.
         let until = Instant::now() + PARTING;
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(50));

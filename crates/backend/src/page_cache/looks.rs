@@ -1,8 +1,7 @@
-//! When a worker looks again for what is on its way.
+//! Decides when a worker checks again for the arrival of pages.
 //!
-//! A look costs a call for each request it asks about, and what it finds late leaves a place in the device's queue
-//! empty for so long: so a worker looks a few times in the time in which its device has something ready, which it
-//! learns from what the looks find.
+//! A check costs a call per request, and a late one leaves a place in the device's queue empty. So a worker checks a few times in the
+//! interval in which its device completes a request, learnt from the results of its checks.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,8 @@ const LOOKS: u32 = 4;
 /// Between looks at a device that is quicker than they are: the kernel wakes a sleeper up to 50 µs late. 3,000 hints
 /// on a local SSD took as much of the processor with 50 µs and 200 µs.
 const LEAST: Duration = Duration::from_micros(100);
-/// Between looks at a slow one: half of what the quickest answer of a moving head takes. 400 random reads on hdd-7200
-/// took 34 ms of processor time, 45 ms with 1 ms, 34 ms with 4 ms.
+/// Interval of checks on a slow device: half of the shortest answer of a moving head. 400 random reads on hdd-7200 took 34 ms of processor
+/// time, 45 ms with 1 ms, 34 ms with 4 ms.
 const MOST: Duration = Duration::from_millis(2);
 /// Added for each request under way there, while those are few: the device has nothing to do while the last arrival of a
 /// pass is awaited. 400 random reads on hdd-7200 took 34 ms of processor time.
@@ -25,13 +24,13 @@ const MOST_EACH: Duration = Duration::from_micros(400);
 pub(super) struct Looks {
     /// The time from one arrival to the next.
     spacing: Duration,
-    /// Of the last arrival, or when the first request went out after all had arrived.
+    /// Time of the last arrival, or of the first request after all had arrived.
     since: Instant,
     looked: Instant,
 }
 
 impl Looks {
-    /// Nothing is known yet.
+    /// The state before any arrival.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             spacing: Duration::ZERO,
@@ -45,7 +44,7 @@ impl Looks {
         self.since = now;
     }
 
-    /// When to look, with so many requests under way.
+    /// Time of the next check, with this many requests in flight.
     pub(super) fn due(&self, under_way: usize) -> Instant {
         let waited = self.looked.saturating_duration_since(self.since);
         let most = MOST.min(MOST_EACH * u32::try_from(under_way.max(1)).unwrap_or(u32::MAX));
@@ -57,14 +56,14 @@ impl Looks {
         self.looked
     }
 
-    /// A look found so many arrived.
+    /// A check found this many requests complete.
     pub(super) fn looked(&mut self, arrived: u32, now: Instant) {
         self.looked = now;
         if arrived == 0 {
             return;
         }
         let each = now.saturating_duration_since(self.since) / arrived;
-        // Down at once: to look too seldom costs the program time, and to look too often only the processor.
+        // Shortened at once: checking too seldom costs the program time, checking too often only processor time.
         self.spacing = if each < self.spacing {
             (self.spacing + each) / 2
         } else {

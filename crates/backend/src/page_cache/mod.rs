@@ -3,13 +3,11 @@
 //! Hints can block (opening a cold file, reading its extent tree, a full request queue), and so can questions, so
 //! both are left to threads ([`lanes`]): the caller's side never waits.
 //!
-//! A file is open no longer than it is worked on, but for those that many requests follow each other for
-//! ([`held`]): a program that has closed a file may lease it, unmount what it lies on, or have its
-//! room back.
+//! A file is open only while it is worked on, except for files with a series of requests ([`held`]): a program that has closed a file may
+//! lease it, unmount its file system, or expect its space back.
 //!
-//! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, look what is
-//! missing, hint, watch until it is up to date → one channel of events → `poll`. `ask` → [`ask`]: open, look → the same.
-//! `look` → [`names`]: look names up → the same.
+//! Data flow: `submit` and `prepare` → a worker's channel → [`worker`]: open, find missing pages, request them, watch until they arrive →
+//! one channel of events → `poll`. `ask` → [`ask`]: open, examine → the same channel. `look` → [`names`]: look names up → the same channel.
 
 mod ask;
 mod context;
@@ -80,7 +78,7 @@ impl PageCache {
         self
     }
 
-    /// What adds and removes files while the backend runs.
+    /// The register, which adds and removes files while the backend runs.
     pub fn register(&self) -> Register {
         Register {
             files: self.context.files.clone(),
@@ -93,7 +91,7 @@ impl PageCache {
         (self.context.files.clone(), self.context.aside.clone())
     }
 
-    /// What is known of devices.
+    /// The known devices.
     pub(crate) fn devices(&self) -> &Devices {
         &self.context.devices
     }
@@ -106,7 +104,7 @@ impl PageCache {
 impl Backend for PageCache {
     fn add(&mut self, file: FileId, meta: FileMeta) {
         if self.context.files.add(file, meta) {
-            // What was found out of the file before is told again.
+            // Earlier findings about the file are reported again.
             self.lanes.started().forget(file);
         }
     }
@@ -126,7 +124,7 @@ impl Backend for PageCache {
     }
 
     fn kin(&mut self, file: FileId) -> Option<Kin> {
-        // Of the number some bits will do: inodes that lie in one block were mostly made one after another, and so were their files.
+        // A few bits of the inode number suffice: inodes in one block were mostly created one after another, and so were their files.
         let kin = |meta: &FileMeta, _| {
             Kin::new((names::block(meta.ino)? as u32).wrapping_add(1))
                 .filter(|_| meta.size <= SMALL_HINT)

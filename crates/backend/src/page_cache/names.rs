@@ -1,10 +1,10 @@
-//! Threads that look names up, so many at a time as a device is deep: each waits for it by itself.
+//! Threads that look names up, as many at once as a device is deep: each lookup waits by itself.
 //!
-//! Invariants: every name is answered by exactly one `Event::Looked`, unless its file system never answers; nothing is opened but
-//! directories whose entries are read, and these only while they are. Names that came together are looked up in the order of
-//! their inodes, which lie on a device in that order, many in one block: of 10,000 files in 200 folders, by 16 threads, on a disk with a
-//! moving head in 0.11 s, on a network SSD in 0.11 s, and in the order of their paths in 0.12 s and 0.30 s. Those of one block are
-//! looked up by one thread, one after the other: only the first waits for the block.
+//! Invariants: every name is answered by exactly one `Event::Looked`, unless its file system never answers. Only listed directories are
+//! opened, and only while they are read. Names requested together are looked up in the order of their inodes, which is their order on the
+//! device, many in one block. 10,000 files in 200 folders, by 16 threads, took 0.11 s on a disk with a moving head and 0.11 s on a network
+//! SSD, and 0.12 s and 0.30 s in the order of their paths. Names of one block are looked up by one thread, one after the other, because
+//! only the first waits for the block.
 //!
 //! Data flow: [`Lanes`](super::lanes::Lanes) → one queue for each device → its [`Lookers`] → `Event::Looked`.
 
@@ -27,19 +27,19 @@ use crate::{Event, Outcome};
 /// less. `statx` by io_uring, as deep, took 1.2 to 1.9 times as long there and more of the processor: the kernel hands each to a thread
 /// of its own.
 const LOOKERS: usize = 32;
-/// Names that wait for each thread, beyond which one more is started: where names are in memory, one thread looks
-/// 300,000 up in a second, and more would only be in the program's way. Four of them take it 13 µs.
+/// Number of waiting names per thread beyond which another thread is started. If names are in memory, one thread looks 300,000 up in a
+/// second, and more threads would only disturb the program. Four names take 13 µs.
 const BACKLOG: usize = 4;
 /// Entries of a directory that are read at most: a bound on memory.
 const ENTRIES: usize = 1 << 16;
-/// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them. XFS has 8 to 16 in a block, and reads 32
-/// at once; btrfs has about 20 in a leaf.
+/// Inodes in one block of a device: 256 bytes each in blocks of 4 KiB, as on ext4. XFS has 8 to 16 in a block, and reads 32 at once; btrfs
+/// has about 20 in a leaf.
 const IN_BLOCK: u64 = 16;
 
 /// Names of one block that a thread takes at a time where each of them has to be waited for, as on a network file
 /// system: so threads for the others are left. The least by which it still shows whether the second of a block waits.
 const PAIR: usize = 2;
-/// How sure it can be that it is so, or not, in names: the names of two blocks.
+/// Limit of the counter of evidence, in names: the names of two blocks.
 const SURE: i32 = 32;
 
 /// The block that an inode lies in, if its number is known. They are numbered from 1.
@@ -56,7 +56,7 @@ pub(super) struct Name {
     pub(super) ino: u64,
 }
 
-/// The threads of one device, which are started as they are needed.
+/// The threads of one device, started as needed.
 #[derive(Default)]
 pub(super) struct Lookers {
     shared: Arc<Shared>,
@@ -75,7 +75,7 @@ struct Queue {
     names: VecDeque<Name>,
     /// Threads that wait for names.
     idle: usize,
-    /// How many more names were waited for after another of their block than were not, up to [`SURE`].
+    /// Lookups that waited after another one of their block, minus those that did not, up to [`SURE`].
     alone: i32,
     ended: bool,
 }
@@ -132,7 +132,7 @@ impl Lookers {
     }
 }
 
-/// One thread.
+/// A thread that looks names up.
 struct Looker {
     shared: Arc<Shared>,
     files: Files,
@@ -155,7 +155,7 @@ impl Looker {
                 if n > 0 && name.kind != Kind::List {
                     alone += if outcome == Outcome::Fetched { 1 } else { -1 };
                 }
-                // Nobody left to tell: the session is over.
+                // The session may be over.
                 let _ = self.events.send(Event::Looked {
                     file: name.file,
                     kind: name.kind,
@@ -165,8 +165,7 @@ impl Looker {
         }
     }
 
-    /// The next names, which lie in one block; false at the end. Of the last, so many more were waited for after the first than
-    /// were not.
+    /// The next names, all in one block; false at the end. `alone` is the evidence that names after the first of a block wait, too.
     fn next(&self, names: &mut Vec<Name>, alone: i32) -> bool {
         let mut queue = self.shared.lock();
         queue.alone = (queue.alone + alone).clamp(-SURE, SURE);
@@ -207,7 +206,7 @@ impl Looker {
         let Some(path) = self.files.path(name.file) else {
             return Outcome::Failed;
         };
-        // What lies where nothing is mounted yet would be.
+        // Names below an automount point that is not mounted are left out.
         if self.devices.under(&path).is_none() {
             return Outcome::Failed;
         }

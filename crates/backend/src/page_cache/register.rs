@@ -1,4 +1,4 @@
-//! The register of a running backend: files come and go, and the workers that have them open learn of it.
+//! The register of a running backend: files are added and removed, and workers that have them open are told.
 
 use std::io;
 use std::path::Path;
@@ -19,11 +19,11 @@ pub struct Register {
 }
 
 impl Register {
-    /// Add a file by the name it can be opened by now; `path` is its name for good. With `keep` it
-    /// stays open until it is removed, so that renaming or deleting it changes nothing.
+    /// Adds a file by its present name; `path` is its permanent name. With `keep` it stays open until it is removed, so renaming or
+    /// deleting it changes nothing.
     ///
     /// # Errors
-    /// What opening says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+    /// The error of opening; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
     pub fn add(&self, file: FileId, now: &Path, path: &Path, keep: bool) -> io::Result<()> {
         let (fd, facts) = file::open_regular(now)?;
         let known = CachedFile {

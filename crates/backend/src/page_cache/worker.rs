@@ -28,15 +28,14 @@ use crate::{Event, MOVING_HEAD};
 const STRAGGLERS: usize = 8;
 /// Between looks at files that are opened for that: to open one, look and close it takes about 10 µs of the processor.
 const REOPENED: Duration = Duration::from_millis(1);
-/// How long pages may take before the hint is thought lost and given once more: longer than 128 requests of a disk
-/// with a moving head, of 8 ms each.
+/// Time after which a request counts as lost and is repeated: longer than 128 requests of 8 ms each on a disk with a moving head.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A job of a worker.
 pub(super) enum Job {
     Prepare(FileId),
     Fetch(Request),
-    /// Of small files that are kin, as many as there are.
+    /// Small files that are kin.
     Together(Vec<Request>),
     Discard(FileId, Range<u64>),
     Forget(FileId),
@@ -54,7 +53,7 @@ struct Flight {
     again: bool,
 }
 
-/// One worker's state.
+/// State of a worker.
 pub(super) struct Worker {
     files: Files,
     events: Sender<Event>,
@@ -62,11 +61,11 @@ pub(super) struct Worker {
     taker: Thread,
     held: Held,
     reported: HashSet<FileId>,
-    /// Files that could not be opened, which was reported.
+    /// Files that could not be opened; each was reported.
     gone: HashSet<FileId>,
     /// Files of file systems that keep nothing in the page cache.
     refused: HashSet<FileId>,
-    /// Files opened while it was being found out what their device is: to be reported when that is known.
+    /// Files opened while their device was being tested, to be reported afterwards.
     unreported: Vec<FileId>,
     /// Finds that out.
     prover: Option<JoinHandle<()>>,
@@ -127,18 +126,18 @@ impl Worker {
             self.held.close_idle(now);
         }
         if let Some(prover) = self.prover {
-            // One that panicked has told nobody anything.
+            // A thread that panicked has reported nothing.
             let _ = prover.join();
         }
     }
 
-    /// When there is something to do, if no job comes before.
+    /// Time of the next work, if no job comes before.
     fn due(&self) -> Option<Instant> {
         let due = [self.look_due(), self.held.idle_at()];
         due.into_iter().flatten().min()
     }
 
-    /// When to look for what is on its way: of files that have to be opened for that, more seldom.
+    /// Time of the next check for arrivals: less often if files have to be opened for it.
     fn look_due(&self) -> Option<Instant> {
         let first = self.flights.front()?;
         let due = self.looks.due(self.flights.len());
@@ -194,7 +193,7 @@ impl Worker {
         }
     }
 
-    /// Bring a file's metadata into memory. It is opened only if there is something to report.
+    /// Brings a file's metadata into memory. The file is opened only if there is something to report.
     fn prepare(&mut self, file: FileId) {
         let as_known = self.files.get(file).is_some_and(|known| {
             let meta = &known.meta;
@@ -207,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// Have the file open; report it the first time, or when it is known whether positions matter on its device.
+    /// Opens the file if necessary; reports it the first time, or when it is known whether positions matter on its device.
     fn ready(&mut self, file: FileId) -> bool {
         if !self.hold(file) {
             return false;
@@ -219,7 +218,7 @@ impl Worker {
                 Some(rotational) => {
                     self.reported.insert(file);
                     introduce(file, opened, rotational, &self.events);
-                    // Where reads go by position, nothing of the file is fetched before its place is known.
+                    // In order of position, nothing of the file is fetched before its place is known.
                     self.taker.unpark();
                 }
                 None if self.devices.claim_proof(opened.place.0) => {
@@ -233,8 +232,8 @@ impl Worker {
         true
     }
 
-    /// Find out whether distance costs time on a file's device, which says so: many virtual disks say so wrongly. That takes
-    /// milliseconds if they are right, in which others' hints need not wait: it has a thread of its own.
+    /// Tests whether distance costs time on a file's device that claims so: many virtual disks do so wrongly. The test takes milliseconds
+    /// if the claim is right, so it runs in its own thread and other requests do not wait.
     fn prove(&mut self, file: FileId, opened: Opened) {
         let (devices, events) = (self.devices.clone(), self.events.clone());
         let taker = self.taker.clone();
@@ -258,7 +257,7 @@ impl Worker {
         }
     }
 
-    /// Have the file open; report only what keeps it from being so.
+    /// Opens the file if necessary; reports only errors.
     fn hold(&mut self, file: FileId) -> bool {
         if self.held.has(file) {
             return true;
@@ -283,7 +282,7 @@ impl Worker {
         }
     }
 
-    /// See to the answer to a request whose missing parts these were.
+    /// Watches for the arrival of a request's missing parts.
     fn watch(&mut self, request: &Request, parts: Vec<Range<u64>>) {
         let place = self.held.get(request.file).map(|opened| opened.place);
         let Some(place) = place.filter(|_| !parts.is_empty()) else {
@@ -304,7 +303,7 @@ impl Worker {
         });
     }
 
-    /// Fetch what is missing of these, which are of small files.
+    /// Fetches the missing parts of these requests, which are for small files.
     fn fetch_together(&mut self, requests: &[Request]) {
         let missing: Vec<_> = requests
             .iter()
@@ -326,7 +325,7 @@ impl Worker {
         }
     }
 
-    /// Hint about what is missing of a request; the parts hinted about.
+    /// Requests the missing pages of a request. Returns the requested parts.
     fn issue(&mut self, request: &Request) -> Option<Vec<Range<u64>>> {
         let dev = self.open_for(request)?.place.0;
         let max_hint = self.devices.of(dev).max_hint;
@@ -334,7 +333,7 @@ impl Worker {
         Some(opened.hint_missing(request, max_hint, &self.events))
     }
 
-    /// The file of a request, open, if what is read of it stays in memory.
+    /// The open file of a request, if its read pages stay in memory.
     fn open_for(&mut self, request: &Request) -> Option<&mut Opened> {
         let was_open = self.held.has(request.file);
         if !self.ready(request.file) {
@@ -355,7 +354,7 @@ impl Worker {
         self.held.get_mut(request.file)
     }
 
-    /// See what has arrived: mostly the oldest, so a few that have not end the look.
+    /// Checks for arrivals, oldest first. A few unfinished requests end the check.
     fn look(&mut self) {
         let mut waiting = Vec::new();
         let before = self.flights.len();
@@ -367,7 +366,7 @@ impl Worker {
                 None => waiting.push(flight),
                 Some(complete) => self.done(flight.id, true, complete),
             }
-            // Opened once where the next to be looked at is of the same file.
+            // The file stays open if the next request is for the same one.
             if self.flights.front().is_none_or(|next| next.file != file) {
                 self.held.settle(file);
             }
@@ -379,7 +378,7 @@ impl Worker {
         self.looks.looked(arrived as u32, Instant::now());
     }
 
-    /// Whether a flight is over, and if so, whether all of it arrived.
+    /// True if a request is complete and all of it arrived, false if complete without that; `None` if it is not complete.
     fn landed(&mut self, flight: &mut Flight) -> Option<bool> {
         if !self.hold(flight.file) {
             return Some(false);
@@ -395,8 +394,7 @@ impl Worker {
         if flight.parts.is_empty() {
             return Some(true);
         }
-        // Taken away again before anybody looked: by whoever is short of memory, or by a program that drops what it
-        // has read. It does not come any more.
+        // Evicted again before the check, because memory is short or the program dropped the pages. They will not arrive any more.
         opened.leave_gone_out(&mut flight.parts);
         if flight.parts.is_empty() {
             return Some(false);
@@ -428,7 +426,7 @@ impl Worker {
     }
 
     fn report(&self, event: Event) {
-        // Nobody left to tell: the session is over.
+        // The session may be over.
         let _ = self.events.send(event);
     }
 }
@@ -440,7 +438,7 @@ fn introduce(file: FileId, opened: &Opened, rotational: bool, events: &Sender<Ev
     } else {
         Arc::default()
     };
-    // Nobody left to tell: the session is over.
+    // The session may be over.
     let _ = events.send(Event::Opened {
         file,
         change: opened.change.clone(),
@@ -449,8 +447,8 @@ fn introduce(file: FileId, opened: &Opened, rotational: bool, events: &Sender<Ev
     });
 }
 
-/// Whether what is read of a file stays in the page cache: as it is known of its device, or found out by the first page of the
-/// first request, which then has come.
+/// Whether read pages of a file stay in the page cache: known for its device, or tested with the first page of the first request, which has
+/// then arrived.
 fn keeps(
     devices: &Devices,
     opened: &mut Opened,
@@ -468,7 +466,7 @@ fn keeps(
     };
     devices.found(dev, found);
     if found && !was_there {
-        // Nobody left to tell: the session is over.
+        // The session may be over.
         let _ = events.send(Event::Issued {
             id: request.id,
             file: request.file,

@@ -1,4 +1,4 @@
-//! The observer, told of events by hand and by a ring.
+//! The observer, fed with events directly and by a ring.
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command};
@@ -21,7 +21,7 @@ fn process() -> Child {
     Command::new("sleep").arg("100").spawn().expect("a process")
 }
 
-/// What is told of an event of a process.
+/// The interpretation of a process's event.
 fn told(watch: &mut OwnPrograms, pid: u32, what: What) -> Vec<String> {
     let mut told = Vec::new();
     let at = now();
@@ -133,7 +133,7 @@ fn starts_copies_opens_and_ends_are_told_apart() {
         assert_eq!(event.what, What::Ended);
         ended.push(event.who.pid);
     };
-    // By the word at once, and at the next look.
+    // At its announcement, and at the next check.
     watch.eyes.settle(0, &mut end);
     watch.eyes.settle(now() + SWEEP, &mut end);
     assert_eq!(ended, [pid, child.id()]);

@@ -19,7 +19,7 @@ const KIND: u8 = 0x0f;
 const BYTES: u8 = 0x10;
 /// The thread is not the previous access's.
 const THREAD: u8 = 0x20;
-/// The file is not the one this thread read before.
+/// The file differs from this thread's previous one.
 const FILE: u8 = 0x40;
 /// The length is not the stream's previous one.
 const LENGTH: u8 = 0x80;
@@ -82,7 +82,7 @@ impl BlockEncoder {
         self.heads.len()
     }
 
-    /// Bytes the block has taken so far, before compression.
+    /// Size of the block so far, in bytes before compression.
     pub(super) fn raw_len(&self) -> usize {
         let columns = self.columns.iter();
         let planes: usize = columns.map(|c| c.numbers.len() * c.width()).sum();
@@ -139,9 +139,8 @@ impl BlockEncoder {
         self.model.learn(thread, stream, &seen);
     }
 
-    /// Takes an access that goes on where the latest one ended, of the same kind and length, by the same thread in the same
-    /// file. Returns whether only its time had to be told, as [`BlockEncoder::push`] would have found at more length: if
-    /// not, it is still to be pushed.
+    /// Adds an access that continues the latest one, with the same kind and length, by the same thread in the same file. True if only its
+    /// time has to be stored, as [`BlockEncoder::push`] would have found more slowly. If false, it must still be pushed.
     #[inline]
     pub(super) fn go_on(&mut self, access: &Access) -> bool {
         let (start, took) = (micros(access.start), micros(access.took));
@@ -155,7 +154,7 @@ impl BlockEncoder {
         true
     }
 
-    /// The block's payload as the streams it is made of: prefix, heads, and each plane.
+    /// The streams of the block's payload: prefix, heads, and each plane.
     pub(super) fn streams(&mut self) -> impl Iterator<Item = &[u8]> + Clone {
         self.prefix.clear();
         self.prefix
@@ -191,7 +190,7 @@ impl BlockEncoder {
     }
 }
 
-/// Where a column's planes are in the payload.
+/// The place of a column's planes in the payload.
 #[derive(Clone, Copy, Default)]
 struct Planes {
     /// The next number's lowest byte.
@@ -213,7 +212,7 @@ pub(super) struct BlockDecoder {
 }
 
 impl BlockDecoder {
-    /// Takes the block whose payload this is, leaving the previous one's buffer in its place.
+    /// Loads the block with this payload, and returns the previous one's buffer in its place.
     ///
     /// On an error the block is empty.
     pub(super) fn load(&mut self, payload: &mut Vec<u8>) -> Result<(), &'static str> {
@@ -402,7 +401,7 @@ mod tests {
                 failed += 1;
             }
         }
-        // Each way out was really taken.
+        // Each of the outcomes occurred.
         assert!(refused > 1_000 && failed > 1_000 && whole > 1_000);
     }
 

@@ -1,8 +1,7 @@
 //! Files and threads, as rows of bytes in definition frames, and the tables they fill.
 //!
-//! A later definition of a number replaces an earlier one. The tables enforce the
-//! format's limits on both sides, so that what can be written can be read, and no
-//! record makes its reader hold more than the limits allow, nor more memory than the reader was given.
+//! A later definition of a number replaces an earlier one. The tables enforce the format's limits when writing and when reading, so
+//! everything written can be read. No record makes its reader use more than the limits permit, nor more memory than the reader was given.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +18,7 @@ use crate::{Advice, FileId, FileMeta, ThreadId, ThreadMeta};
 /// A row without its path, at most, in bytes: the numbers of a file.
 const ROW_RAW: usize = 5 + 2 + 2 + 4 * 10 + 1;
 
-/// Marks of a file: whether it was written, whether it is a directory, and one of the orders it was read in, if any.
+/// Marks of a file: written, directory, and one order of reads, if any.
 const WRITTEN: u8 = 1;
 const RANDOM: u8 = 2;
 const SEQUENTIAL: u8 = 4;
@@ -29,8 +28,8 @@ const DIRECTORY: u8 = 8;
 /// Rows gathered for one definition frame, at most, in bytes (one more row may follow).
 const ROWS_RAW: usize = 1 << 20;
 
-/// Memory of a definition without its path, in bytes. A million files whose paths are one byte each took 151 apiece
-/// (`tests/memory.rs`), allocator included; that allocator is exact, others round up.
+/// Memory of a definition without its path, in bytes. A million files with paths of one byte took 151 bytes each (`tests/memory.rs`),
+/// including the allocator's own; that allocator is exact, others round up.
 pub(super) const HELD: u64 = 224;
 
 /// The definitions of a record.
@@ -39,7 +38,7 @@ pub(super) struct Tables {
     pub(super) threads: BTreeMap<ThreadId, ThreadMeta>,
     /// Bytes of all paths held.
     paths: usize,
-    /// Memory that all of it may take, in bytes.
+    /// Limit of the tables' memory, in bytes.
     memory: u64,
 }
 
@@ -49,7 +48,7 @@ impl Default for Tables {
     }
 }
 
-/// That a value is beyond a limit.
+/// A value is beyond a limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beyond {
     pub(super) what: &'static str,
@@ -64,7 +63,7 @@ impl From<Beyond> for WriteError {
 }
 
 impl Tables {
-    /// Empty tables that take at most so many bytes of memory.
+    /// Empty tables with a limit of memory in bytes.
     pub(super) fn within(memory: u64) -> Self {
         Self {
             files: Arc::default(),
@@ -98,12 +97,12 @@ impl Tables {
         self.memory
     }
 
-    /// What all rows take before compression, at most, in bytes.
+    /// Size of all rows before compression at most, in bytes.
     pub(super) fn raw_bound(&self) -> u64 {
         (self.paths + (self.files.len() + self.threads.len()) * ROW_RAW) as u64
     }
 
-    /// What the tables take in memory, about, in bytes.
+    /// Approximate memory of the tables, in bytes.
     pub(super) fn held(&self) -> u64 {
         let rows = (self.files.len() + self.threads.len()) as u64;
         rows * HELD + self.paths as u64
@@ -144,7 +143,7 @@ pub(super) fn within(what: &'static str, value: u64, limit: u64) -> Result<(), B
     Err(Beyond { what, value, limit })
 }
 
-/// What is wrong with definitions.
+/// A fault of definitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flaw {
     Damage(&'static str),
@@ -171,12 +170,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// What is gathered, in bytes.
+    /// Size of the gathered rows, in bytes.
     pub(super) fn len(&self) -> usize {
         self.files.bytes.len() + self.threads.bytes.len()
     }
 
-    /// Writes what is gathered, once it is enough for a frame; returns its size in bytes.
+    /// Writes the gathered rows if they fill a frame; returns its size in bytes.
     pub(super) fn put_full(
         &mut self,
         out: &mut impl Write,
@@ -188,7 +187,7 @@ impl Rows {
         self.put(out, frames)
     }
 
-    /// Writes what is gathered; returns its size in bytes.
+    /// Writes the gathered rows; returns the size in bytes.
     pub(super) fn put(
         &mut self,
         out: &mut impl Write,
@@ -260,7 +259,7 @@ impl RowEncoder {
         self.last_path.extend_from_slice(&path[shared..]);
     }
 
-    /// What is gathered.
+    /// The gathered rows.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -277,7 +276,7 @@ pub(super) fn decode_files(payload: &[u8], tables: &mut Tables) -> Result<(), Fl
     take_files(&mut RowDecoder::new(payload), tables)
 }
 
-/// Adds the files in what is left of a frame to `tables`.
+/// Adds the files in the rest of a frame to `tables`.
 pub(super) fn take_files(rows: &mut RowDecoder<'_>, tables: &mut Tables) -> Result<(), Flaw> {
     while let Some(id) = rows.row()? {
         let path = PathBuf::from(OsStr::from_bytes(&rows.last_path));
@@ -320,7 +319,7 @@ pub(super) fn decode_threads(payload: &[u8], tables: &mut Tables) -> Result<(), 
     Ok(())
 }
 
-/// What is left of a payload of rows.
+/// The rest of a payload of rows.
 pub(super) struct RowDecoder<'p> {
     rest: &'p [u8],
     last_id: u32,

@@ -35,7 +35,7 @@ pub enum ReadError {
         /// Its version.
         version: u16,
     },
-    /// The record ends within its header, so it does not say which run it is of.
+    /// The record ends within its header, so its run is unknown.
     #[error("the record {} ends after {size} bytes, within its header", path.display())]
     Headless {
         /// The record.
@@ -48,21 +48,21 @@ pub enum ReadError {
     Limit {
         /// The record.
         path: PathBuf,
-        /// What is too large.
+        /// The name of the excessive value.
         what: &'static str,
-        /// How large it is, as far as it was read.
+        /// The value, as far as it was read.
         value: u64,
         /// The largest accepted value.
         limit: u64,
     },
-    /// Bytes of the record are not what was written.
+    /// Bytes of the record have changed since they were written.
     #[error("the record {} is damaged at byte {offset}: {what}", path.display())]
     Damaged {
         /// The record.
         path: PathBuf,
-        /// Where the damaged part begins, in bytes from the start of the file.
+        /// Start of the damaged part, in bytes from the start of the file.
         offset: u64,
-        /// What is wrong there.
+        /// The damage.
         what: &'static str,
     },
 }
@@ -71,13 +71,13 @@ pub enum ReadError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The system refused. Nothing further can be written to this record.
+    /// A system error. Nothing further can be written to this record.
     #[error("cannot write the record")]
     Io(#[from] io::Error),
     /// The system refused, for a named file.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
         /// The file it was done to.
         path: PathBuf,
@@ -87,12 +87,12 @@ pub enum WriteError {
     /// The record that is to be written anew cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The value is beyond what the format holds. The record remains usable.
+    /// The value is beyond the format's limit. The record remains usable.
     #[error("{what} is {value}; a record holds at most {limit}")]
     Limit {
-        /// What is too large.
+        /// The name of the excessive value.
         what: &'static str,
-        /// How large it is.
+        /// The value.
         value: u64,
         /// The limit.
         limit: u64,
@@ -102,7 +102,7 @@ pub enum WriteError {
     Broken,
 }
 
-/// How a record ends.
+/// The end of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Its index, summary and trailer are whole.
@@ -112,11 +112,11 @@ pub enum Ending {
         /// Offset of the first byte that belongs to no whole frame.
         at: u64,
     },
-    /// Some bytes are not what was written: the accesses before byte `at` are usable.
+    /// Some bytes have changed since they were written: the accesses before byte `at` are usable.
     Damaged {
         /// Offset of the first damaged frame.
         at: u64,
-        /// What is wrong there.
+        /// The damage.
         why: &'static str,
     },
 }

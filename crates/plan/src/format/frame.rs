@@ -1,8 +1,7 @@
 //! Header, frames and trailer: the envelope of a record.
 //!
-//! A frame is a 13-byte head and a zstd-compressed payload; its checksum covers both.
-//! Nothing here knows what payloads mean. Reading asks for no more than a frame's
-//! declared and bounded sizes, and for no more than the record still holds.
+//! A frame is a 13-byte head and a zstd-compressed payload; its checksum covers both. This file does not interpret payloads. Reading
+//! requests no more than a frame's declared, bounded sizes, and no more than the rest of the record.
 
 use std::io::{self, Read, Write};
 
@@ -29,7 +28,7 @@ const OWN_BLOCK: usize = 2048;
 /// Fast enough for a recorder; the columns have done most of the work already.
 const LEVEL: i32 = 1;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Files,
@@ -78,7 +77,7 @@ pub(super) struct FrameWriter {
 impl FrameWriter {
     pub(super) fn new() -> io::Result<Self> {
         let mut encoder = Encoder::new(LEVEL)?;
-        // In noise, shorter matches cost more than the entropy of what they stand for.
+        // In noise, shorter matches cost more than the bytes that they replace.
         encoder.set_parameter(CParameter::MinMatch(7))?;
         Ok(Self {
             encoder,
@@ -86,7 +85,7 @@ impl FrameWriter {
         })
     }
 
-    /// Writes one frame whose payload is `streams`, one after the other; returns its size in bytes.
+    /// Writes one frame with `streams` one after the other as payload; returns its size in bytes.
     ///
     /// Each large stream becomes compressed blocks of its own, so that a column's bytes are
     /// coded by that column's statistics. A decoder need not know.
@@ -170,7 +169,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Decodes a head, or tells what is wrong with it.
+    /// Decodes a head. The error is the fault.
     pub(super) fn decode(bytes: [u8; HEAD_LEN]) -> Result<Self, &'static str> {
         let tag = Tag::from_byte(bytes[0]).ok_or("no frame begins here")?;
         let raw_len = u32_at(&bytes, 1) as usize;
@@ -209,8 +208,8 @@ impl FrameReader {
         })
     }
 
-    /// Holds the payload that follows `head` against the checksum, and keeps it as it is stored. The outer
-    /// error is the system's, the inner one the record's.
+    /// Checks the payload after `head` against the checksum, and keeps it as stored. The outer error is the system's, the inner one the
+    /// record's.
     pub(super) fn check(
         &mut self,
         input: &mut impl Read,
@@ -260,7 +259,7 @@ pub(super) fn write_header(out: &mut impl Write, meta: &[u8]) -> io::Result<u64>
     Ok(header.len() as u64)
 }
 
-/// The trailer of a record whose index is at `index`.
+/// The trailer of a record with its index at `index`.
 pub(super) fn encode_trailer(index: u64) -> [u8; TRAILER_LEN] {
     let mut trailer = [0; TRAILER_LEN];
     trailer[..8].copy_from_slice(&index.to_le_bytes());

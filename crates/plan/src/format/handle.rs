@@ -16,7 +16,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The file, for queries and advice; it is not read through this.
+    /// The file, for queries and advice; nothing is read through it.
     pub fn file(&self) -> &File {
         &self.file
     }

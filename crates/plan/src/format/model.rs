@@ -1,13 +1,11 @@
-//! What one access lets one expect of the next.
+//! Predicts an access from the previous ones.
 //!
-//! Encoder and decoder run the same model over the same accesses, so the encoder need
-//! only store where an access departs from what was expected. The model is forgotten at
-//! each block, and holds at most one entry per access of the block.
+//! Encoder and decoder run the same model over the same accesses, so the encoder stores only deviations from the prediction. The model is
+//! reset at each block, and has at most one entry per access of the block.
 //!
-//! The offset is expected by whichever of four rules has lately cost the fewest bits in
-//! this stream (a stream is one thread reading one file): the last stride again, where
-//! the stream's previous access ended, where anyone's previous access to the file ended,
-//! or nothing at all, which suits random access best.
+//! The offset is predicted by that one of four rules which has recently cost the fewest bits in this stream (a stream is one thread reading
+//! one file): the last stride again, the end of the stream's previous access, the end of any thread's previous access to the file, or no
+//! prediction, which suits random access best.
 
 use rustc_hash::FxHashMap;
 
@@ -30,7 +28,7 @@ const NOTHING: usize = 3;
 pub(super) struct Model {
     threads: Vec<Thread>,
     streams: Vec<Stream>,
-    /// Where the latest access to a file ended.
+    /// The end of the latest access to each file.
     file_ends: Vec<u64>,
     thread_slots: FxHashMap<u32, usize>,
     stream_slots: FxHashMap<(u32, u32), usize>,
@@ -80,7 +78,7 @@ impl Stream {
     }
 }
 
-/// What is expected of the next access of a stream.
+/// The prediction of a stream's next access.
 #[derive(Clone, Copy)]
 pub(super) struct Expected {
     pub(super) offset: u64,
@@ -156,14 +154,14 @@ impl Model {
         }
     }
 
-    /// Takes note of an access at `offset` by the thread of the latest one, in the same file and of the same length, and
-    /// returns that one's end in µs. `None` if more than its time has to be told: it must be learnt then.
+    /// Notes an access at `offset` by the thread of the latest one, in the same file and of the same length, and returns the latest one's
+    /// end in µs. `None` if more than its time has to be stored: then it must be learnt.
     #[inline]
     pub(super) fn go_on(&mut self, offset: u64, start: u64, took: u64) -> Option<u64> {
         let thread = self.threads.get_mut(self.last_slot?)?;
         let stream = self.streams.get_mut(thread.stream?)?;
         let file_end = self.file_ends.get_mut(stream.file_slot)?;
-        // One by one: compared as arrays they are put together in memory first, which takes longer than all the rest.
+        // One by one: comparing arrays would build them in memory first, which takes longer than everything else.
         let [stride, end, anyones, _] = stream.candidates(*file_end);
         let agree = stride == offset && end == offset && anyones == offset;
         let [costs @ .., nothing] = stream.costs;
@@ -181,7 +179,7 @@ impl Model {
         Some(std::mem::replace(&mut thread.end, start.wrapping_add(took)))
     }
 
-    /// Takes note of an access: `start` and `took` in µs.
+    /// Notes an access: `start` and `took` in µs.
     pub(super) fn learn(&mut self, thread_slot: usize, stream_slot: usize, access: &Seen) {
         let stream = &mut self.streams[stream_slot];
         let file_end = &mut self.file_ends[stream.file_slot];
@@ -223,8 +221,7 @@ pub(super) struct Seen {
     pub(super) took: u64,
 }
 
-/// How far `offset` is from `expected`: whether in bytes rather than pages, and the
-/// zigzagged distance.
+/// The distance of `offset` from `expected`: true if it is in bytes and not in pages, and the zigzagged distance.
 pub(super) fn residual(offset: u64, expected: u64) -> (bool, u64) {
     const PAGE: i64 = crate::PAGE as i64;
     let distance = offset.wrapping_sub(expected) as i64;

@@ -1,9 +1,8 @@
-//! A record, opened no further than it takes to tell whether its plan is in memory.
+//! The outline of a record: enough of it to decide whether its plan is in memory.
 //!
 //! Invariant: how long that takes does not depend on how much was recorded.
 //!
-//! Data flow: the record's header, sample, signatures and summary → [`Outline`]; the rest stays where it is until
-//! [`Outline::open`].
+//! Data flow: the record's header, sample, signatures and summary → [`Outline`]; the other parts are read by [`Outline::open`].
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -23,7 +22,7 @@ use crate::{FileId, FileMeta, Identity, Meta, Summary};
 #[derive(Debug)]
 pub struct Outline {
     handle: Handle,
-    /// What its definitions may take, in bytes.
+    /// Limit of the definitions' memory, in bytes.
     memory: u64,
     meta: Meta,
     /// Offset of its first frame.
@@ -31,7 +30,7 @@ pub struct Outline {
     foot: Option<Foot>,
 }
 
-/// What a complete record ends with, but for its definitions.
+/// The end of a complete record, without its definitions.
 #[derive(Debug)]
 struct Foot {
     summary: Summary,
@@ -43,12 +42,12 @@ struct Foot {
 }
 
 impl Outline {
-    /// The outline of a record. Of one that breaks off, or whose foot is damaged, it is the header alone.
+    /// Reads the outline of a record. If the record breaks off or its foot is damaged, the outline is the header alone.
     ///
     /// # Errors
     ///
-    /// What is wrong with its header, and [`ReadError::Limit`] where its definitions take more than `memory` bytes, as far as it
-    /// says itself: nobody need take them in to find that out.
+    /// A fault of the header, or [`ReadError::Limit`] if its definitions take more than `memory` bytes by the record's own figures: they
+    /// need not be read to find out.
     pub fn of(handle: &Handle, memory: u64) -> Result<Self, ReadError> {
         let size = handle.file().metadata().map_err(|source| ReadError::Io {
             path: handle.path().to_owned(),
@@ -86,17 +85,17 @@ impl Outline {
         self.handle.path()
     }
 
-    /// What the record says about its run.
+    /// The record's header.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// Whose record it is.
+    /// The identity of the record's command.
     pub fn identity(&self) -> &Identity {
         &self.meta.identity
     }
 
-    /// How the run went; `None` if the record does not reach its end.
+    /// The summary of the run; `None` if the record has no end.
     pub fn summary(&self) -> Option<&Summary> {
         self.foot.as_ref().map(|foot| &foot.summary)
     }
@@ -107,7 +106,7 @@ impl Outline {
         foot.map_or(&[], |foot| &foot.signatures.all)
     }
 
-    /// Whether it tells nothing of the program, as far as is known: of a record that does not reach its end, nobody knows.
+    /// True if it has no content, as far as is known: the content of a record without an end is unknown.
     pub fn is_empty(&self) -> bool {
         self.summary()
             .is_some_and(|summary| summary.files == 0 && !summary.tells_who_observes())
@@ -118,7 +117,7 @@ impl Outline {
         self.foot.as_ref()?.sample.as_ref()
     }
 
-    /// The files of the sample, and those that were read in an order of which the kernel is best told.
+    /// The files of the sample, and those with advice for the kernel about their order of reads.
     pub fn files(&self) -> Arc<BTreeMap<FileId, FileMeta>> {
         let foot = self.foot.as_ref();
         foot.map(|foot| Arc::clone(&foot.files)).unwrap_or_default()
@@ -136,7 +135,7 @@ impl Outline {
     /// as long if it were decoded.
     ///
     /// # Errors
-    /// [`ReadError::Damaged`] with the first frame that is not what was written, or [`ReadError::Io`].
+    /// [`ReadError::Damaged`] with the first damaged frame, or [`ReadError::Io`].
     pub fn check(&self) -> Result<(), ReadError> {
         let Some(foot) = &self.foot else {
             return self.open()?.check();
@@ -159,7 +158,7 @@ impl Outline {
 }
 
 impl Foot {
-    /// The foot of a record of this size whose frames begin at `start`; `None` if it has none, or anything is wrong with it.
+    /// The foot of a record of this size whose frames begin at `start`; `None` if it is missing or damaged.
     fn taken_in(
         input: &mut BufReader<Shared>,
         (start, size): (u64, u64),

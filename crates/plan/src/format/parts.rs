@@ -1,4 +1,4 @@
-//! The parts of a record's envelope as they are read one by one, and what can be wrong with each.
+//! The parts of a record's envelope, read one by one, and their faults.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// What it is called in the record at `path`, found in the frame at the byte `offset`.
+    /// The error for a fault in the record at `path`, in the frame at byte `offset`.
     pub(super) fn at(self, path: &Path, offset: u64) -> ReadError {
         let path = path.to_owned();
         match self {

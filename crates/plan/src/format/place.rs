@@ -1,10 +1,10 @@
-//! Where a record is: a name in an open folder.
+//! The place of a record: a name in an open folder.
 //!
-//! Invariant: what is opened, replaced or deleted is in the folder that was opened, whatever is put in the place of a folder
-//! on the path meanwhile; a symbolic link under the name is not followed, and nothing but a regular file is opened.
+//! Invariant: files are opened, replaced and deleted in the folder that was opened, even if the folder's path is replaced meanwhile. A
+//! symbolic link under the name is not followed, and only regular files are opened.
 //!
-//! A record grows under a hidden name, `.NAME.partial-PID-NUMBER`, locked (flock(2)) as long as its writer lives: the lock,
-//! not the process number, which stands for another process in another PID namespace, says whether it is abandoned.
+//! A record is written under a hidden name, `.NAME.partial-PID-NUMBER`, and locked (flock(2)) while its writer lives. The lock shows
+//! whether it is abandoned; the process number does not, because another PID namespace may use it for another process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +22,7 @@ use super::WriteError;
 
 /// Names that are tried for a new file, at most.
 const TRIES: u32 = 64;
-/// What follows a record's name in that of a file that grows to be it.
+/// Follows a record's name in the name of its unfinished file.
 const PARTIAL: &str = ".partial-";
 
 /// A name in an open folder.
@@ -80,9 +80,9 @@ impl Place {
     /// Opens the regular file at the place for reading.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::InvalidInput`] where anything else is there.
+    /// The system's error; [`io::ErrorKind::InvalidInput`] if there is anything but a regular file.
     pub fn open(&self) -> io::Result<File> {
-        // Not waited for, where it is a pipe.
+        // Opening a pipe must not wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = rustix::fs::openat(
             self.directory.as_fd(),
@@ -98,7 +98,7 @@ impl Place {
         Ok(File::from(file))
     }
 
-    /// What is at the place, links not followed.
+    /// The state of the file here; links are not followed.
     ///
     /// # Errors
     /// The system's.
@@ -111,7 +111,7 @@ impl Place {
         )?)
     }
 
-    /// Whether there is anything at the place.
+    /// True if there is any file here.
     pub fn is_taken(&self) -> bool {
         self.stat().is_ok()
     }
@@ -128,10 +128,10 @@ impl Place {
         )?)
     }
 
-    /// Puts a file of this content here at once, in the place of what was here.
+    /// Writes a file with this content here at once, replacing an earlier one.
     ///
     /// # Errors
-    /// [`WriteError::File`]; what was here is then as it was.
+    /// [`WriteError::File`]; an earlier file is unchanged then.
     pub fn put(&self, content: &[u8]) -> Result<(), WriteError> {
         let (mut file, growing) = Growing::create(self)?;
         io::Write::write_all(&mut file, content).map_err(failed("write", &self.path()))?;
@@ -168,7 +168,7 @@ impl Place {
 pub struct Partial(Place);
 
 impl Partial {
-    /// Where it is.
+    /// Its place.
     pub fn place(&self) -> &Place {
         &self.0
     }
@@ -179,8 +179,7 @@ impl Partial {
         numbers.split_once('-')?.0.parse().ok()
     }
 
-    /// Takes it over from a writer that is gone: locks it, and opens it. `None` while its writer lives, and where no locks
-    /// are to be had.
+    /// Locks and opens the file if its writer is gone. `None` while the writer lives, or without support for locks.
     ///
     /// # Errors
     /// The system's.
@@ -193,10 +192,10 @@ impl Partial {
         }
     }
 
-    /// Lets one that was taken over take the place of `destination`, as it is: readers get all that its writer had flushed.
+    /// Puts the taken-over file at `destination`, unchanged: readers get everything that its writer had flushed.
     ///
     /// # Errors
-    /// [`WriteError::File`]; both files are then as they were.
+    /// [`WriteError::File`]; both files are unchanged then.
     pub fn adopt(&self, taken: &File, destination: &Place) -> Result<(), WriteError> {
         taken
             .sync_all()
@@ -207,7 +206,7 @@ impl Partial {
     }
 }
 
-/// A file that grows under a hidden name, locked. Dropped, it is deleted.
+/// A locked, unfinished file under a hidden name. It is deleted on drop.
 #[derive(Debug)]
 pub(super) struct Growing {
     place: Place,
@@ -215,7 +214,7 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// A new file for `destination`, and what becomes of it.
+    /// A new file for `destination`, with its guard.
     pub(super) fn create(destination: &Place) -> Result<(File, Self), WriteError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -235,14 +234,14 @@ impl Growing {
                 Ok(file) => {
                     let file = File::from(file);
                     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                        // Somebody has taken it for abandoned before it was locked.
+                        // Another process mistook it for abandoned before it was locked.
                         Err(Errno::WOULDBLOCK) => continue,
                         Ok(()) if !is_at(&file, &place) => continue,
-                        // Where there are no locks, nobody takes anything over.
+                        // Without support for locks, no file is taken over.
                         Ok(()) | Err(_) => return Ok((file, Self { place, kept: false })),
                     }
                 }
-                // Of another process with this number, perhaps long gone.
+                // The name of another process with this number, perhaps long gone.
                 Err(Errno::EXIST) => {}
                 Err(why) => {
                     refused = why;
@@ -259,7 +258,7 @@ impl Growing {
         self.place.path()
     }
 
-    /// Takes the place of `destination`.
+    /// Replaces `destination`.
     pub(super) fn take_place(mut self, destination: &Place) -> Result<(), WriteError> {
         rename(&self.place, destination)?;
         self.kept = true;
@@ -291,7 +290,7 @@ fn rename(from: &Place, to: &Place) -> Result<(), WriteError> {
     .map_err(|why| failed("replace the record", &to.path())(why.into()))
 }
 
-/// Whether an open file is what is at a place.
+/// True if an open file is the one at a place.
 fn is_at(file: &File, place: &Place) -> bool {
     let Ok(open) = rustix::fs::fstat(file) else {
         return false;

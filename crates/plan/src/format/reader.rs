@@ -44,7 +44,7 @@ pub struct Reader<R = BufReader<Shared>> {
     start: u64,
     /// Offset of the next frame to read accesses from.
     at: u64,
-    /// One past the last frame that may hold accesses.
+    /// One past the last frame that may have accesses.
     end: u64,
     /// Offset of the block being read.
     block_at: u64,
@@ -56,9 +56,8 @@ impl Reader {
     /// Opens the record at `path`. Only its header and definitions are read.
     ///
     /// # Errors
-    /// [`ReadError`] if the file cannot be read, is no record, is from a newer foreread, or
-    /// has a damaged or incomplete header. Anything wrong after the header is told by
-    /// [`Reader::ending`] instead.
+    /// [`ReadError`] if the file cannot be read, is no record, is from a newer foreread, or has a damaged or incomplete header. Faults
+    /// after the header are reported by [`Reader::ending`] instead.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = || {
             // To open a device may set it to work.
@@ -179,12 +178,12 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// What the record says about its run.
+    /// The record's header.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// How the run went; `None` if the record does not reach its end.
+    /// The summary of the run; `None` if the record has no end.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
@@ -204,7 +203,7 @@ impl<R: Read + Seek> Reader<R> {
         Arc::clone(&self.tables.files)
     }
 
-    /// What the definitions take in memory, about, in bytes.
+    /// Approximate memory of the definitions, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.tables.held()
     }
@@ -214,18 +213,17 @@ impl<R: Read + Seek> Reader<R> {
         &self.tables.threads
     }
 
-    /// Whether the record has its end, and nothing wrong was found so far.
+    /// True if the record has its end, and no fault was found so far.
     pub fn is_complete(&self) -> bool {
         self.ending == Ending::Complete
     }
 
-    /// How the record ends, as far as is known: damage within a block of accesses shows
-    /// only when the block is read.
+    /// The end of the record, as far as is known: damage within a block of accesses is found only when the block is read.
     pub fn ending(&self) -> &Ending {
         &self.ending
     }
 
-    /// The input, with the offset of a complete record's index and what that holds; `None` for any other.
+    /// The input, with the offset and content of a complete record's index; `None` for any other record.
     pub(super) fn into_ending(self) -> Option<(R, u64, Foot)> {
         let summary = self.summary.filter(|_| self.ending == Ending::Complete)?;
         let foot = Foot {
@@ -264,8 +262,8 @@ impl<R: Read + Seek> Reader<R> {
         self.failed = false;
     }
 
-    /// Makes [`Reader::next_access`] leave out whole blocks up to the one that holds this share of the record (0 to 1, by
-    /// its bytes), if that is still to come.
+    /// Makes [`Reader::next_access`] skip whole blocks up to the one at this share of the record (0 to 1, by its bytes), if that is still
+    /// ahead.
     pub fn skip_to(&mut self, share: f64) {
         let length = self.end.saturating_sub(self.start).saturating_sub(1);
         let wanted = self.start + (length as f64 * share.clamp(0.0, 1.0)) as u64;
@@ -276,7 +274,7 @@ impl<R: Read + Seek> Reader<R> {
                 .seek(SeekFrom::Start(self.at))
                 .map_err(Fault::from)
                 .and_then(|_| read_head(&mut self.input, self.at, self.end));
-            // What is wrong shows when it is read.
+            // The fault is found when the block is read.
             let Ok(head) = head else { break };
             let after = self.at + frame_len(&head);
             if after > wanted {
@@ -326,8 +324,7 @@ impl<R: Read + Seek> Reader<R> {
     /// as long if it were decoded. [`Reader::next_access`] begins anew afterwards.
     ///
     /// # Errors
-    /// [`ReadError::Damaged`] with the first frame that is not what was written, or [`ReadError::Io`]. A record
-    /// that is only cut short is sound.
+    /// [`ReadError::Damaged`] with the first damaged frame, or [`ReadError::Io`]. A record that is only cut short is sound.
     pub fn check(&mut self) -> Result<(), ReadError> {
         self.rewind();
         while self.at < self.end {
@@ -342,7 +339,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(())
     }
 
-    /// Ends the record where a frame could not be read: with an error, unless it is only cut short.
+    /// Ends the record at a frame that could not be read: with an error, unless the record is only cut short.
     fn end_by(&mut self, fault: Fault) -> Result<(), ReadError> {
         match fault {
             Fault::Damaged(what) => Err(self.damaged(self.at, what)),
@@ -410,15 +407,14 @@ impl<R: Read + Seek> Reader<R> {
             self.block.load(payload)?;
             self.block_at = self.at;
         } else {
-            // Definitions were taken from the index.
+            // Definitions came from the index.
             self.frames.check(&mut self.input, &head)??;
         }
         self.at += frame_len(&head);
         Ok(())
     }
 
-    /// Takes definitions and summary from the index of a complete record; `false` if
-    /// there is none, or anything is wrong with it.
+    /// Reads definitions and summary from the index of a complete record; `false` if it is missing or damaged.
     fn read_index(&mut self) -> Result<bool, ReadError> {
         let Some(trailer_at) = self.size.checked_sub(TRAILER_LEN as u64) else {
             return Ok(false);
@@ -443,7 +439,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(self.summary.is_some())
     }
 
-    /// Where the index begins, if the trailer says so; the input then stands there.
+    /// The offset of the index, if there is a valid trailer; the input is positioned there.
     fn index_before(&mut self, trailer_at: u64) -> io::Result<Option<u64>> {
         let mut trailer = [0; TRAILER_LEN];
         self.input.seek(SeekFrom::Start(trailer_at))?;
@@ -456,7 +452,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(index)
     }
 
-    /// Finds definitions and, if it is there, the summary by passing over all frames.
+    /// Finds definitions and, if present, the summary by passing over all frames.
     fn scan(&mut self) -> Result<(), ReadError> {
         self.at = self.start;
         let start = SeekFrom::Start(self.start);

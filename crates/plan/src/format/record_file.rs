@@ -1,9 +1,8 @@
 //! A record file that appears whole, or not at all.
 //!
-//! The record grows in a hidden file beside its destination ([`super::place`]), locked, and
-//! takes the destination's place by one rename once it is complete. It is not synced: what a power failure
-//! leaves is known by its checksums. If the writer is killed, the hidden file remains: [`Place::partials`] finds it, a
-//! [`Reader`] reads what it holds, and [`super::Partial::adopt`] lets it take the destination's place.
+//! The record is written to a locked hidden file beside its destination ([`super::place`]), and replaces the destination by one rename when
+//! it is complete. It is not synced: after a power failure the checksums show the damage. If the writer is killed, the hidden file remains:
+//! [`Place::partials`] finds it, a [`Reader`] reads its content, and [`super::Partial::adopt`] moves it to the destination.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek};
@@ -32,7 +31,7 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Removes what was written, in a process that is about to end: its memory is left to that.
+    /// Removes the written file, in a process that is about to end: its memory is not freed.
     pub fn leave(self) {
         let Self {
             writer, partial, ..
@@ -44,8 +43,7 @@ impl RecordFile {
     /// Begins a record that will be at `destination` and take about `limit` bytes at most.
     ///
     /// # Errors
-    /// [`WriteError::File`] if no file can be created beside `destination`, otherwise as
-    /// [`Writer::new`].
+    /// [`WriteError::File`] if no file can be created beside `destination`, otherwise the errors of [`Writer::new`].
     pub fn create(destination: &Path, meta: &Meta, limit: u64) -> Result<Self, WriteError> {
         Self::create_at(&Place::at(destination)?, meta, limit)
     }
@@ -88,7 +86,7 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Appends an access: [`Writer::access`]. Once the record is full, it is counted as lost.
+    /// Appends an access: [`Writer::access`]. In a full record it is counted as lost.
     ///
     /// # Errors
     /// As [`Writer::access`].
@@ -117,7 +115,7 @@ impl RecordFile {
         self.writer.signatures(signatures)
     }
 
-    /// What is recorded so far, to take a sample of it: what is gathered is put out, and nothing is decoded.
+    /// Reads the record so far, for a sample: gathered accesses are written first, and nothing is decoded.
     ///
     /// # Errors
     /// As [`Writer::flush`], and [`WriteError::Read`].
@@ -151,7 +149,7 @@ impl RecordFile {
         self.writer.bytes_written()
     }
 
-    /// Whether the size limit has been reached, so that accesses are no longer kept.
+    /// True if the size limit has been reached: further accesses are not kept.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -161,7 +159,7 @@ impl RecordFile {
         self.lost
     }
 
-    /// Where the record is until it is committed.
+    /// Path of the file until it is committed.
     pub fn partial_path(&self) -> PathBuf {
         self.partial.path()
     }
@@ -172,16 +170,15 @@ impl RecordFile {
     /// record is under its name, and survives the death of any process.
     ///
     /// # Errors
-    /// As [`Writer::access`], or [`WriteError::File`]; the destination is then as it was.
+    /// The errors of [`Writer::access`], or [`WriteError::File`]; the destination is unchanged then.
     pub fn commit(self, summary: Summary) -> Result<(), WriteError> {
         self.end(summary)?.take_place()
     }
 
-    /// Ends the record, and leaves it to the caller whether it is to take the destination's place. The accesses left out are added to
-    /// the summary's `lost`.
+    /// Ends the record, without replacing the destination yet. Accesses that were left out are added to the summary's `lost`.
     ///
     /// # Errors
-    /// As [`Writer::access`]; the destination is then as it was.
+    /// The errors of [`Writer::access`]; the destination is unchanged then.
     pub fn end(self, mut summary: Summary) -> Result<Ended, WriteError> {
         summary.lost += self.lost;
         let out = named(&self.destination, self.writer.finish(summary))?;
@@ -193,15 +190,15 @@ impl RecordFile {
         })
     }
 
-    /// Whether more fits within the limits. Once it does not, the record is full for good.
+    /// True if more fits within the limits. Once it does not, the record stays full.
     fn has_room(&mut self) -> Result<bool, WriteError> {
         let may_be_full = !self.full && self.writer.size_most() >= self.limit;
         if may_be_full && self.writer.size_bound() >= self.limit {
-            // The bound counts what is gathered uncompressed: see what it really takes.
+            // The bound counts gathered accesses uncompressed, so write them to find their real size.
             self.flush()?;
             self.full = self.writer.size_bound() + CRUMB >= self.limit;
         }
-        // A sequence may be added to those that are there.
+        // A sequence may be added to the accesses so far.
         self.full |= self.writer.accesses() + u64::from(u16::MAX) >= MAX_ACCESSES;
         Ok(!self.full)
     }
@@ -240,7 +237,7 @@ impl Ended {
     /// Lets it take the destination's place.
     ///
     /// # Errors
-    /// [`WriteError::File`]; the destination is then as it was.
+    /// [`WriteError::File`]; the destination is unchanged then.
     pub fn take_place(self) -> Result<(), WriteError> {
         // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
         // for. A record that a power failure spoils is known by its checksums, and recorded again.
@@ -248,11 +245,11 @@ impl Ended {
     }
 }
 
-/// Defines files of a complete record anew, those for which `renewed` has new facts; its accesses, signatures and summary stay.
-/// A record without an end stays as it is.
+/// Replaces the definitions of a complete record's files for which `renewed` has new facts. Accesses, signatures and summary are unchanged,
+/// and so is a record without an end.
 ///
 /// # Errors
-/// [`WriteError::Read`], or as [`RecordFile::commit`]; the record is then as it was.
+/// [`WriteError::Read`], or the errors of [`RecordFile::commit`]; the record is unchanged then.
 pub fn redefine(
     record: &Place,
     mut renewed: impl FnMut(&FileMeta) -> Option<FileMeta>,

@@ -1,7 +1,7 @@
-//! What stands for a record's plan: enough to tell whether the plan is in memory, without taking in the rest of the record.
+//! A sample of a record's plan: enough to decide whether the plan is in memory, without reading the rest of the record.
 //!
-//! The sample is chosen when the record is made, by whoever follows records; the format keeps it, within its limits, where the index begins.
-//! The definitions of its files come along, and those of the files that the kernel is told of before the program starts.
+//! The sample is chosen when the record is made. The format stores it, within its limits, at the beginning of the index, together with the
+//! definitions of its files and of those files that have advice for the kernel.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::{Advice, Expected, FileId, FileMeta, Kind, Name, Odds, PAGE, Pattern,
 /// A sample of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Of equal parts of the plan, in order, each some disclosures and names. Of a name, what comes before it is not kept.
+    /// Equal parts of the plan, in order, each with some disclosures and names. A name's position among the disclosures is not kept.
     pub parts: Vec<PartSample>,
 }
 
@@ -37,7 +37,7 @@ impl Sample {
         parts.sum()
     }
 
-    /// Whether it is within the format's limits.
+    /// True if it is within the format's limits.
     pub(super) fn check(&self) -> Result<(), WriteError> {
         Ok(limit(
             "the number of entries of its sample",
@@ -50,7 +50,7 @@ impl Sample {
     pub(super) fn encode(&self, files: &BTreeMap<FileId, FileMeta>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut wanted = Vec::new();
-        // The streams that earlier writers told of.
+        // Earlier writers put streams here.
         put(&mut bytes, 0);
         put(&mut bytes, self.parts.len() as u64);
         for part in &self.parts {
@@ -84,7 +84,7 @@ impl Sample {
         bytes
     }
 
-    /// What such a payload holds, its definitions taking at most `memory` bytes.
+    /// Decodes a payload whose definitions take at most `memory` bytes.
     pub(super) fn decode(
         payload: &[u8],
         memory: u64,
@@ -131,7 +131,7 @@ impl Sample {
     }
 }
 
-/// How many entries follow, of which there may be so many more.
+/// Number of entries that follow, at most `room`.
 fn count(bytes: &mut RowDecoder<'_>, room: &mut usize) -> Result<u64, Flaw> {
     let count = bytes.take()?;
     *room = usize::try_from(count)
@@ -195,7 +195,7 @@ mod tests {
         };
         let bytes = sample.encode(&files);
         assert_eq!(Sample::decode(&bytes, u64::MAX).unwrap().0, sample);
-        // One stream of 64 pages, with two gaps.
+        // A stream of 64 pages with two gaps.
         let mut told = vec![1, 1, 0, 64, 2, 3, 1, 9, 11];
         told.extend_from_slice(&bytes[1..]);
         assert_eq!(Sample::decode(&told, u64::MAX).unwrap().0, sample);

@@ -1,7 +1,7 @@
 //! The patterns found in a record, as text.
 //!
-//! What is in the text is the affair of whoever finds and follows patterns: the format keeps it, within its limits, at the
-//! end of a complete record.
+//! The text is interpreted by the code that finds and follows patterns. The format stores it, within its limits, at the end of a complete
+//! record.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use super::{MAX_SIGNATURES, MAX_SIGNATURES_BYTES, WriteError};
 /// A pattern that files of one role are read in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// The files: what stays the same in their names from run to run.
+    /// The files: the constant part of their names.
     pub role: String,
     /// The pattern.
     pub notation: String,
 }
 
-/// The signatures of a record: as they are written, and as JSON.
+/// The signatures of a record, as stored and as JSON.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
     pub(super) all: Vec<Signature>,

@@ -1,8 +1,7 @@
 //! Writes a record, front to back, to anything that takes bytes.
 //!
-//! Definitions and accesses gather in memory; a block goes out when it is full, when it
-//! spans enough time that a kill would lose too much, or when [`Writer::flush`] says so.
-//! Definitions always go out before the block that may refer to them.
+//! Definitions and accesses are gathered in memory. A block is written when it is full, when it spans so much time that a kill would lose
+//! too much, or on [`Writer::flush`]. Definitions are always written before the block that may refer to them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +19,7 @@ use crate::{Access, FileId, FileMeta, Meta, Sequence, Summary, ThreadId, ThreadM
 /// packed within the processor's caches.
 const GATHERED: usize = BLOCK_ACCESSES / 8;
 
-/// Room beside the rows: the index, summary and trailer of a finished record.
+/// Room besides the rows: the index, summary and trailer of a finished record.
 const ENDING_ROOM: u64 = 4096;
 
 /// A record being written.
@@ -149,7 +148,7 @@ impl<W: Write> Writer<W> {
 
     /// Puts out everything gathered so far, down to the operating system.
     ///
-    /// Call it about once a second: what was flushed survives the writer's death.
+    /// To be called about once a second: flushed accesses survive the writer's death.
     ///
     /// # Errors
     /// As [`Writer::access`].
@@ -193,17 +192,17 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// The files defined so far, and how many accesses were taken.
+    /// The files defined so far, and the number of accesses.
     pub(super) fn so_far(&self) -> (&Arc<BTreeMap<FileId, FileMeta>>, u64) {
         (&self.tables.files, self.accesses)
     }
 
-    /// What it writes to.
+    /// The output.
     pub(super) fn out(&self) -> &W {
         &self.out
     }
 
-    /// Bytes written so far, without what is still being gathered.
+    /// Bytes written so far, without gathered accesses.
     pub fn bytes_written(&self) -> u64 {
         self.written
     }
@@ -213,7 +212,7 @@ impl<W: Write> Writer<W> {
         self.bound(self.block.raw_len())
     }
 
-    /// At least [`Writer::size_bound`], and found without looking at what is gathered.
+    /// At least [`Writer::size_bound`], computed without examining gathered accesses.
     pub(super) fn size_most(&self) -> u64 {
         self.bound(self.block.raw_most())
     }
@@ -226,12 +225,12 @@ impl<W: Write> Writer<W> {
         self.written + raw + raw / 256 + ENDING_ROOM
     }
 
-    /// Accesses taken so far.
+    /// Number of accesses so far.
     pub(super) fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Whether a definition of this file was taken.
+    /// True if this file is defined.
     pub(super) fn knows_file(&self, id: FileId) -> bool {
         self.tables.files.contains_key(&id)
     }
@@ -251,7 +250,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What a finished record has after its blocks.
+/// The part of a finished record after its blocks.
 pub(super) struct Foot {
     pub(super) tables: Tables,
     pub(super) sample: Option<Sample>,

@@ -1,4 +1,4 @@
-//! What is written is what is read; what is damaged is never taken for good.
+//! Content read equals content written, and damage is always detected.
 
 use std::path::Path;
 
@@ -484,7 +484,7 @@ fn what_is_beyond_the_limits_is_refused_and_the_record_goes_on() {
     refused(Writer::new(Vec::new(), &huge).map(|_| ()));
 }
 
-/// Takes `room` bytes, then none.
+/// Accepts `room` bytes, then none.
 struct Device {
     room: usize,
 }

@@ -50,10 +50,10 @@ pub fn assemble(parts: &[(u8, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// Rows of so many files, numbered from 0 on, each of as few bytes as a row may have: a million in a few.
+/// Rows of this many files, numbered from 0, with the fewest bytes that a row may have: a million rows in a few bytes.
 pub fn rows(count: u32) -> Vec<(u8, Vec<u8>)> {
     let row = |number: u32| {
-        // One more than the row before; all of its path, and one byte more at first.
+        // The number is the previous one plus one; the path is the previous one, with one byte more in the first row.
         let (change, path) = if number == 0 {
             (0, &[0, 1, b'/'][..])
         } else {

@@ -44,7 +44,7 @@ fn parts() -> Vec<(u8, Vec<u8>)> {
     parts
 }
 
-/// Reads everything there is; what comes must keep to the limits.
+/// Reads everything; the content must keep to the limits.
 fn read_through(bytes: &[u8]) -> bool {
     let Ok(mut reader) = Reader::from_bytes(bytes, Path::new("memory")) else {
         return false;

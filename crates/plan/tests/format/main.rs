@@ -1,5 +1,4 @@
-//! The durable format, tested from outside: what it keeps, how small it is, what it
-//! withstands.
+//! Tests of the durable format from outside: fidelity, size, resistance to damage.
 
 mod contents;
 mod forge;

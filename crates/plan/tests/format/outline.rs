@@ -1,4 +1,4 @@
-//! The outline of a record: its sample is kept, nothing else is taken in, and what is damaged is known.
+//! The outline of a record: its sample is stored, nothing else is read, and damage is detected.
 
 use std::fs;
 use std::path::Path;
@@ -127,7 +127,7 @@ fn a_byte_that_is_wrong_anywhere_is_known() {
         let mut bad = good.clone();
         bad[at] ^= 0x10;
         fs::write(&path, &bad).unwrap();
-        // One that seems to break off has lost its summary.
+        // A record that seems to break off has lost its summary.
         let is_sound = |one: Outline| one.summary().is_some() && one.check().is_ok();
         assert!(!outline(&path).is_some_and(is_sound), "byte {at}");
     }

@@ -62,7 +62,7 @@ fn what_a_killed_writer_flushed_is_found_read_and_adopted() {
             .access(&pread(0, n * PAGE, PAGE, 1_000 + n * 10, 1))
             .unwrap();
     }
-    // A killed process runs no destructors: as it leaves them the files are, but that nobody holds a lock.
+    // A killed process runs no destructors: its files stay, but its locks are gone.
     let kept = directory.path().join("kept");
     fs::copy(record.partial_path(), &kept).unwrap();
     let name = record.partial_path();
@@ -104,7 +104,7 @@ fn two_records_of_one_program_may_grow_side_by_side() {
     let path = directory.path().join("run.foreread");
     let records = [0, 1].map(|_| RecordFile::create(&path, &meta(), AMPLE).unwrap());
     assert_ne!(records[0].partial_path(), records[1].partial_path());
-    // Of a process with this one's number that is long gone.
+    // The file of a process with this number that is long gone.
     let left = records[1].partial_path();
     drop(records);
     fs::write(&left, "").unwrap();
@@ -221,7 +221,7 @@ fn definitions_alone_keep_to_the_limit_too() {
         record.thread(ThreadId(n), thread(n)).unwrap();
     }
     assert!(record.is_full());
-    // What is known can still be corrected.
+    // The state of a file can still be corrected.
     let grown = FileMeta {
         size: 1,
         written: true,

@@ -1,4 +1,4 @@
-//! How small records are. Bytes per access, header and definitions included.
+//! Size of records, in bytes per access, including header and definitions.
 
 use crate::support::{pread, read, written};
 use fastrand::Rng;

@@ -1,4 +1,4 @@
-//! What the tests of the format share.
+//! Shared code of the format's tests.
 
 use std::path::Path;
 
