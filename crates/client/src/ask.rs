@@ -25,7 +25,7 @@ struct State {
 pub(crate) struct Turn<'a>(&'a Ask);
 
 impl Ask {
-    /// Take the turn, if it is free and due.
+    /// Takes the turn, if it is free and due.
     pub(crate) fn turn(&self) -> Option<Turn<'_>> {
         let mut state = lock(&self.0);
         if state.calling {

@@ -15,18 +15,18 @@ use crate::files::Files;
 /// Differences that are kept.
 const KEPT: usize = 32;
 
-/// One read that was not the entry expected next.
+/// A read that was not the next expected entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Difference {
     /// Number and contents of the entry that was expected; `None` at the end of the list.
     pub(crate) expected: Option<(u64, Entry)>,
-    /// What was read instead.
+    /// The actual read.
     pub(crate) got: (FileId, Extent),
-    /// Entries skipped by it; 0 if it was not on the list at all.
+    /// Entries that it skipped; 0 if it was not on the list.
     pub(crate) skipped: u64,
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug)]
 pub(crate) struct Check {
     path: PathBuf,
@@ -111,7 +111,7 @@ impl Check {
         text
     }
 
-    /// Where a report is to be written, the first time; `None` after that.
+    /// The path for a report, the first time; `None` after that.
     pub(crate) fn place(&mut self) -> Option<PathBuf> {
         let first = !std::mem::replace(&mut self.written, true);
         first.then(|| self.path.clone())

@@ -1,7 +1,7 @@
-//! One client: its files, regions, list and callback.
+//! A client: its files, regions, list and callback.
 //!
-//! Every call first looks whether the process is still the one that made the client: what a
-//! forked child has of it may be locked for ever, and is neither used nor dropped there.
+//! Every call first checks that the process is still the one that created the client: a forked child's copy may be locked for ever, so it
+//! is neither used nor dropped.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,8 +23,8 @@ use crate::{Error, Flags, Options, Report, Stats};
 
 /// Entries added while the list is locked: a reading thread may wait for it.
 const AT_ONCE: usize = 1024;
-/// Entries up to the one the program says it is at that count as used as well: enough to move the
-/// place however seldom the program tells.
+/// Entries up to the program's announced position count as used, too. This many suffice to move the position, however rarely the program
+/// announces it.
 const USED: u64 = 64;
 
 /// Why and where the callback is called.
@@ -34,7 +34,7 @@ pub struct Missed {
     pub marked: Option<(FileId, u64)>,
     /// File and offset, in bytes, of the read about to be made.
     pub requested: (FileId, u64),
-    /// Whether the list has run out; if not, the read is not on it.
+    /// True if the list has run out; if false, the read is not on it.
     pub ran_out: bool,
 }
 
@@ -70,27 +70,26 @@ impl Client {
     /// number it had.
     ///
     /// # Errors
-    /// [`Error::File`] unless it is a regular file this user may read.
+    /// [`Error::File`] unless it is a regular file that this user may read.
     pub fn add_path(&self, path: &Path) -> Result<FileId, Error> {
         self.inner()?.register(Candidate::at(path)?)
     }
 
-    /// Register an open file. It stays registered when the descriptor is closed: the session keeps
-    /// its own opening. Of one that is open past the page cache (`O_DIRECT`) nothing is fetched.
+    /// Registers an open file. It stays registered when the descriptor is closed, because the session opens it itself. For a descriptor
+    /// with `O_DIRECT` nothing is fetched.
     ///
     /// # Errors
-    /// [`Error::File`] unless it is a regular file this user may read.
+    /// [`Error::File`] unless it is a regular file that this user may read.
     pub fn add_fd(&self, fd: BorrowedFd<'_>) -> Result<FileId, Error> {
         self.inner()?.register(Candidate::open(fd)?)
     }
 
-    /// Device and inode of a registered file: what tells whether a descriptor still is that file.
+    /// Device and inode of a registered file, by which a descriptor is recognised as that file.
     pub fn identity(&self, file: FileId) -> Option<(u64, u64)> {
         lock(&self.inner().ok()?.files).identity(file)
     }
 
-    /// Forget a file, with its regions, when it has been removed as often as it was added. Entries of the list
-    /// that name it are not fetched any more.
+    /// Removes a file and its regions when it has been removed as often as it was added. List entries that name it are no longer fetched.
     ///
     /// # Errors
     /// [`Error::UnknownFile`], [`Error::Forked`].
@@ -133,10 +132,10 @@ impl Client {
         }
     }
 
-    /// Have `callback` called, on the reading thread and before its read, when a read in a region is not
-    /// on the list and when a list that is [`Flags::DONE`] runs out. No lock is held: it may call
-    /// anything, [`Client::request`] above all. It runs once at a time: reads on other threads go on
-    /// meanwhile. One that supplies nothing is asked again only after 1, 2, 4 … 1024 unlisted reads.
+    /// Sets `callback`, which is called on the reading thread and before its read when a read in a region is not on the list, and when a
+    /// list that is [`Flags::DONE`] runs out. No lock is held: it may call anything, especially [`Client::request`]. It runs once at a
+    /// time: reads on other threads continue meanwhile. A callback that supplies nothing is called again only after 1, 2, 4 … 1024 unlisted
+    /// reads.
     pub fn on_miss(&self, callback: impl Fn(&Client, Missed) + Send + Sync + 'static) {
         if self.inner().is_ok() {
             let mut place = self
@@ -150,8 +149,8 @@ impl Client {
     /// Change the list. Returns how many entries were accepted, the first ones; fewer than given
     /// means that the list is full, and the rest is to be handed over later.
     ///
-    /// Entries may repeat, overlap, lie in holes or past the end of their file: nothing is fetched twice, nor where there is
-    /// nothing. What begins past the end is fetched once the file has grown that far, unless the program has passed it.
+    /// Entries may repeat, overlap, or be in holes or beyond the end of their file: no page is fetched twice, and missing ones are not
+    /// fetched. An entry beyond the end is fetched when the file has grown that far, unless the program has passed it.
     ///
     /// # Errors
     /// [`Error::Flags`], [`Error::UnknownFile`] (and then nothing has changed), [`Error::Forked`].
@@ -205,8 +204,8 @@ impl Client {
         accepted
     }
 
-    /// Replace the list by what an iterator yields, drawn from as the list is used up on a thread
-    /// of its own: any number of entries in bounded memory.
+    /// Replaces the list by the items of an iterator, taken as the list is used up, on a thread of its own: any number of entries in
+    /// bounded memory.
     ///
     /// # Errors
     /// [`Error::Threads`], [`Error::Forked`].
@@ -223,7 +222,7 @@ impl Client {
             inner.streaming.end(&list)
         };
         let shared = Arc::clone(inner);
-        // It ends when the client does, and need not be waited for: what the iterator waits for may never come.
+        // It ends with the client and need not be waited for: the iterator may wait for ever.
         thread::spawn_beside("foreread-list", move || {
             shared
                 .streaming
@@ -238,8 +237,7 @@ impl Client {
         self.inner().map_or(0, |inner| lock(&inner.list).room())
     }
 
-    /// This thread is about to read these bytes. What the read was to the list; the callback has
-    /// been called where it was due.
+    /// This thread is about to read these bytes. Returns the result of matching; the callback was called if it was due.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -271,9 +269,9 @@ impl Client {
         Ok(matched)
     }
 
-    /// This thread is about to read these bytes, and nobody will tell when it has: [`Client::reading`], and what
-    /// [`Client::read_done`] does as far as it can be known. Whether the read waits is not; now and then the
-    /// session looks instead whether what it fetched is still there.
+    /// This thread is about to read these bytes, and the end of the read will not be announced: [`Client::reading`], with as much of
+    /// [`Client::read_done`] as possible. The read's waiting stays unknown; the session checks from time to time whether its fetched pages
+    /// are still in memory.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -285,8 +283,8 @@ impl Client {
         Ok(matched)
     }
 
-    /// A read told by [`Client::reading`] is over: it began at `start` and took so long, so that the session knows
-    /// the program's pace and whether it waited. Reads in no region are ignored.
+    /// A read announced by [`Client::reading`] is over. From its start and duration the session learns the program's pace, and whether the
+    /// read waited. Reads outside all regions are ignored.
     pub fn read_done(&self, file: FileId, extent: Extent, start: Instant, took: Duration) {
         if let Ok(inner) = self.inner()
             && lock(&inner.list).concerns(file, extent)
@@ -322,7 +320,7 @@ impl Client {
         Ok(matched)
     }
 
-    /// Ask the program for more, if there is a callback and it is its turn.
+    /// Asks the program for more entries, if there is a callback and it is its turn.
     fn ask(&self, inner: &Inner, requested: (FileId, u64), matched: Match) {
         let callback = self
             .callback
@@ -349,9 +347,9 @@ impl Client {
         }
     }
 
-    /// What pays on the program's descriptor of this file, in the terms of posix_fadvise(2): `Random` where the kernel's
-    /// own read-ahead only fetches too much, because its entries are mostly not sequential; `Sequential` where they read it
-    /// from front to back, and twice the read-ahead has room in the session's memory.
+    /// Advice for the program's own descriptor of this file, in the terms of posix_fadvise(2). `Random`: the file's entries are mostly not
+    /// sequential, so the kernel's read-ahead only fetches too much. `Sequential`: they read it from front to back, and the session's
+    /// memory has room for twice the read-ahead.
     pub fn advice(&self, file: FileId) -> Advice {
         let Ok(inner) = self.inner() else {
             return Advice::Normal;
@@ -363,13 +361,13 @@ impl Client {
         advice
     }
 
-    /// Where the client stands; all zero in a child of its process.
+    /// The client's present counts; all zero in a child of its process.
     pub fn stats(&self) -> Stats {
         self.inner()
             .map_or_else(|_| Stats::default(), |inner| inner.stats())
     }
 
-    /// Where list and reality parted so far, in readable form; `None` unless [`Options::check`] is set.
+    /// The differences between list and reads so far, as text; `None` unless [`Options::check`] is set.
     pub fn check_report(&self) -> Option<String> {
         self.inner().ok()?.check_report()
     }
@@ -387,8 +385,8 @@ impl Client {
         self.close().unwrap_or_default()
     }
 
-    /// [`Client::finish`] for a client that others still hold: what they ask of it afterwards fetches nothing.
-    /// `None` in a child of the client's process, and the second time.
+    /// [`Client::finish`] for a client with other owners, whose later requests fetch nothing. `None` in a child of the client's process,
+    /// and on a second call.
     pub fn close(&self) -> Option<Report> {
         let inner = self.inner().ok()?;
         inner.write_check();
@@ -416,7 +414,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.close();
         if !self.birth.is_here() {
-            // Its threads are not here, and what they had locked stays locked.
+            // Its threads do not exist here, and their locks stay locked.
             std::mem::forget(self.inner.take());
             std::mem::forget(std::mem::take(&mut self.callback));
         }

@@ -1,4 +1,4 @@
-//! What can go wrong, with the file and the value at fault.
+//! Errors, with the file and the value at fault.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use foreread_sources::RegionId;
 
 use crate::{FileId, Flags};
 
-/// A refused call. Nothing of it ever concerns the program's own reads.
+/// A refused call. It never affects the program's own reads.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -3,9 +3,8 @@
 //! A file is found ([`Candidate`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer
 //! holds up whoever registers a file, and nobody who only reads one.
 //!
-//! Invariant: one number for one file (device and inode), however often and by whatever name or
-//! descriptor it is registered, and another for what is read of it past the page cache; no number is given
-//! twice.
+//! Invariant: a file (device and inode) has one number, however often and by whatever name or descriptor it is registered, and another for
+//! reads past the page cache. No number is reused.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -28,7 +27,7 @@ const KEPT: usize = 256;
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// How a file is read.
+/// The way in which a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Way {
     /// Through the page cache.
@@ -115,7 +114,7 @@ impl Candidate {
         })
     }
 
-    /// Has the threads open the file, as far as they are to know of it.
+    /// Makes the threads open the file, if they need to know it.
     fn open_apart(&self, file: FileId, keep: bool, threads: &Threads) -> Result<Registered, Error> {
         if self.way == Way::Direct {
             return Ok(Registered { read_ahead: None });
@@ -134,7 +133,7 @@ impl Candidate {
     }
 }
 
-/// Registers a file; its number. One at a time: the caller holds the way to the threads.
+/// Registers a file and returns its number. One call at a time: the caller holds the lock of the threads.
 pub(crate) fn register(
     files: &Mutex<Files>,
     found: Candidate,
@@ -144,22 +143,22 @@ pub(crate) fn register(
         Registration::Known(file) => return Ok(file),
         Registration::New { file, kept } => (file, kept),
     };
-    // Without the lock: opening may take as long as the file system likes.
+    // Without the lock: opening may take any time.
     let facts = found.open_apart(file, kept, threads)?;
     lock(files).enter(file, found, kept, facts);
     Ok(file)
 }
 
-/// Where a file belongs that is to be registered.
+/// The registration of a file.
 enum Registration {
     /// It was registered before, and is once more now.
     Known(FileId),
-    /// It is to have this number, and is kept open or not.
+    /// It gets this number; `kept` if it stays open.
     New { file: FileId, kept: bool },
 }
 
 impl Files {
-    /// No files yet; of those to come some are kept open, or none longer than it takes to fetch from it.
+    /// No files yet; with `keep_open` the first files stay open, otherwise each is open only while it is fetched from.
     pub(crate) fn new(keep_open: bool) -> Self {
         Self {
             most_kept: if keep_open { KEPT } else { 0 },
@@ -203,7 +202,7 @@ impl Files {
         );
     }
 
-    /// Take one registration back; whether it was the last. `None` if there is no such file.
+    /// Reverses one registration. True if it was the last; `None` if there is no such file.
     pub(crate) fn remove(&mut self, file: FileId, threads: &Threads) -> Option<bool> {
         let known = self.known.get_mut(&file)?;
         known.uses -= 1;
@@ -232,7 +231,7 @@ impl Files {
         self.known.contains_key(&file)
     }
 
-    /// What to call a file in a report: on one line, whatever its name holds.
+    /// A file's name in a report: on one line, for any path.
     pub(crate) fn name(&self, file: FileId) -> String {
         match self.known.get(&file) {
             Some(known) => escaped(&known.path),
@@ -241,8 +240,8 @@ impl Files {
     }
 }
 
-/// A path in which nothing is left that a terminal or a reader of lines would take for more than a name: control
-/// characters, marks of direction and bytes that are no text are escaped.
+/// A path without anything that a terminal or a reader of lines would interpret: control characters, marks of direction and invalid bytes
+/// are escaped.
 pub(crate) fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -258,7 +257,7 @@ pub(crate) fn escaped(path: &Path) -> String {
     text
 }
 
-/// Whether a character changes how those around it are shown: marks of direction, ends of lines and paragraphs.
+/// True if a character changes the display of its neighbours: marks of direction, ends of lines and paragraphs.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,9 +1,8 @@
-//! What a client consists of, shared with the thread that draws from an iterator.
+//! The parts of a client, shared with the thread that runs an iterator.
 //!
-//! Invariant: locks are taken one at a time, but for `threads` before any other; none is held while
-//! the program's callback or iterator runs. `threads` is held while a file is opened, which may take for ever, so a thread
-//! that only reads never takes it. No descriptor is opened or closed by the program's own threads: what they
-//! need to know of a file or a device the root thread finds out.
+//! Invariant: locks are taken one at a time, except that `threads` may be taken before any other. None is held while the program's callback
+//! or iterator runs. `threads` is held while a file is opened, which may take for ever, so a thread that only reads never takes it. The
+//! program's own threads open and close no descriptor: the root thread finds out facts about files and devices.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,16 +24,16 @@ use crate::stream::Streaming;
 use crate::threads::{Begun, Threads};
 use crate::{Error, Options, Stats};
 
-/// Reads after which the engine is woken, unless it has nothing to fetch. It looks by itself every 200 µs while it is
-/// busy, so waking it for each would only cost the program.
+/// Number of reads after which the engine is woken, unless it has nothing to fetch. While busy it checks every 200 µs by itself, so waking
+/// it for each read would only cost the program time.
 const TOLD: u32 = 64;
-/// It is woken for a read if it was not for so long.
+/// A read wakes the engine if the last wake-up was this long ago.
 const UNTOLD: Duration = Duration::from_millis(1);
-/// Reads the session has not handled (6 MB): more are not told, because so fast a program reads from
-/// memory, and later ones tell the place as well.
+/// Limit of reads that the session has not handled (6 MB). Further ones are not passed on: so fast a program reads from memory, and later
+/// reads show the position as well.
 const BACKLOG: usize = 1 << 17;
-/// Bytes of one access that the session is told of, at most: no call reads more (Linux's `MAX_RW_COUNT`), and the
-/// session goes through them by the page.
+/// Largest extent of an access passed to the session, in bytes: no call reads more (Linux's `MAX_RW_COUNT`), and the session handles them
+/// by the page.
 const LONGEST: u64 = 0x7fff_f000;
 /// The environment variable that asks for a report.
 const CHECK: &str = "FOREREAD_CHECK";
@@ -104,7 +103,7 @@ impl Inner {
         })
     }
 
-    /// Register a file, whose opening is the threads' affair.
+    /// Registers a file; the threads open it.
     pub(crate) fn register(&self, found: Candidate) -> Result<FileId, Error> {
         let threads = lock(&self.threads);
         files::register(&self.files, found, threads.as_ref().ok_or(Error::Ended)?)
@@ -118,7 +117,7 @@ impl Inner {
         last.ok_or(Error::UnknownFile(file))
     }
 
-    /// Whether the kernel's read-ahead may be twice as long for a file.
+    /// True if the kernel's read-ahead may be doubled for a file.
     pub(crate) fn has_room_for_streams(&self, file: FileId) -> bool {
         let read_ahead = lock(&self.files).read_ahead(file);
         read_ahead.is_some_and(|bytes| memory::has_room_for_streams(self.budget, bytes))
@@ -236,7 +235,7 @@ impl Inner {
         }
     }
 
-    /// End streams and threads; what is left is the session to finish. `None` the second time.
+    /// Ends streams and threads. Returns the session to be finished; `None` the second time.
     pub(crate) fn end(&self) -> Option<Session> {
         self.streaming.end(&lock(&self.list));
         if let Some(threads) = lock(&self.threads).take() {

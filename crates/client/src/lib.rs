@@ -1,12 +1,11 @@
-//! Application-directed prefetching: a program that knows what it will read hands over the list,
-//! and its reads find their pages in memory.
+//! Application-directed prefetching: a program passes on a list of its future reads, and finds their pages in memory.
 //!
-//! The interface is libprefetch's (VanDeBogart, Frost and Kohler, USENIX 2009): regions say which
-//! reads count, a list says what is coming, a callback asks for more when the list and the
-//! program part or the list runs out. When, how much and in what order to fetch is the session's affair.
+//! The interface is libprefetch's (VanDeBogart, Frost and Kohler, USENIX 2009): regions select the reads that count, a list announces
+//! reads, a callback asks for more when list and program differ or the list runs out. The session decides when, how much and in what order
+//! to fetch.
 //!
 //! - [`prefetch`]: an iterator of accesses in, a guard out. Enough for most programs.
-//! - [`Client`]: files, regions, lists, the callback, statistics; what the C and Python interfaces are made of.
+//! - [`Client`]: files, regions, lists, the callback, statistics; the basis of the C and Python interfaces.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), foreread_client::Error> {
@@ -26,9 +25,8 @@
 //! table, so its POSIX locks live on; no lock is held while the callback runs; a child made
 //! by `fork` gets [`Error::Forked`] and nothing is touched.
 //!
-//! Data flow: [`Client::request`] → [`foreread_sources::AccessList`] → engine session → page cache;
-//! [`Client::reading`] matches the program's read against the list, asks the callback, and tells
-//! the session where the program is.
+//! Data flow: [`Client::request`] → [`foreread_sources::AccessList`] → engine session → page cache. [`Client::reading`] matches the
+//! program's read with the list, calls the callback, and passes the position to the session.
 
 #![forbid(unsafe_code)]
 

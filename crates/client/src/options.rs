@@ -1,4 +1,4 @@
-//! What may be chosen about a client.
+//! Options of a client.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,21 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Memory, in bytes, that may hold pages fetched and not yet read; `None` for three quarters of
-    /// what is free when the client is made. It adapts from there.
+    /// Memory for fetched, unread pages, in bytes; `None` for three quarters of the free memory at the client's creation. It adapts from
+    /// there.
     pub budget: Option<u64>,
     /// Entries the list holds ahead of the program, at most: 24 bytes of memory each.
     pub capacity: usize,
     /// Drop pages the session itself brought in and the program is past, once those and the unread
     /// ones together exceed the budget.
     pub evict_behind: bool,
-    /// Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after
-    /// it: right for a program that computes between its reads. Without, all that the budget has room for is
-    /// one pass, which takes the disk least time.
+    /// On a disk with a moving head, fetch the first reads in a short first pass, and the others in longer ones: suits a program that
+    /// computes between its reads. Without it, everything that fits in the budget is one pass, which takes the disk the least time.
     pub passes: bool,
-    /// Keep the first files open while they are registered, so that renaming or deleting one changes nothing. Without, none
-    /// is open for longer than it takes to ask for its pages, so that it can be leased and its file system unmounted.
+    /// Keep the first files open while they are registered, so that renaming or deleting one changes nothing. Without it, a file is open
+    /// only while its pages are requested, so it can be leased and its file system unmounted.
     pub keep_open: bool,
-    /// Of which process it is to be told, with `passes`, whether it computes or mostly waits; `None` for the calling one.
+    /// The process whose computing is measured, with `passes`; `None` for the calling one.
     pub process: Option<u32>,
     /// Write a report of where list and reality part to this file (appended) when the client ends.
     /// `None` looks into the environment variable `FOREREAD_CHECK`, if the environment may be believed.

@@ -8,10 +8,10 @@ use foreread_sources::Entry;
 
 use crate::{Client, Error, Options, Report};
 
-/// Prefetches what `accesses` yields, in that order: pairs of an index into `files` and a byte range.
+/// Prefetches `accesses` in their order: pairs of an index into `files` and a byte range.
 ///
-/// The iterator runs on a thread of its own and is drawn from as the list is used up, so it may be
-/// endless. An index that is none of a file's ends the list. Tell the guard where the program is by [`Guard::at`].
+/// The iterator runs on a thread of its own and advances as the list is used up, so it may be endless. An invalid index ends the list.
+/// Announce the program's position by [`Guard::at`].
 ///
 /// # Errors
 /// When a file cannot be opened or the session's threads cannot be started.
@@ -30,7 +30,7 @@ where
     for &file in &files {
         client.region(file, 0..u64::MAX)?;
     }
-    // A file that is not there ends the list: what was meant after it cannot be told.
+    // A missing file ends the list: later entries cannot be numbered.
     let entries = accesses.into_iter().map_while(move |(index, range)| {
         Some(Entry {
             file: *files.get(index)?,
@@ -49,8 +49,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The program is about to make access number `n`, counted from 0. Accesses between
-    /// the last one told and this count as skipped; telling every so many is enough.
+    /// The program is about to make access number `n`, counted from 0. Accesses between the last announced one and this count as skipped;
+    /// announcing some of them is enough.
     ///
     /// # Errors
     /// When the list ended before `n`, and after a fork.
@@ -58,7 +58,7 @@ impl Guard {
         self.client.at(n).map(drop)
     }
 
-    /// The client behind it: for its statistics, or to tell reads and their durations.
+    /// The client: for its statistics, or to report reads and their durations.
     pub fn client(&self) -> &Client {
         &self.client
     }

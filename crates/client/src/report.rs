@@ -1,9 +1,9 @@
-//! What a client has to say of itself.
+//! A client's reports about itself.
 
 use foreread_engine::Ledger;
 use foreread_sources::Counts;
 
-/// Where a client stands.
+/// A client's present counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -25,6 +25,6 @@ pub struct Report {
     pub stats: Stats,
     /// Files that could not be fetched, and why, in plain words.
     pub gone: Vec<String>,
-    /// Where list and reality parted, if that was asked for: what is written to the check file.
+    /// The differences between list and reads, if requested: the content of the check file.
     pub check: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Lists drawn from an iterator: any number of entries in bounded memory.
 //!
-//! The iterator runs on a thread of its own, ahead of the program by at most the list's capacity. It may do
-//! anything, read files as well: the thread shares the program's descriptors.
+//! The iterator runs on a thread of its own, ahead of the program by at most the list's capacity. It may do anything, including reading
+//! files: the thread shares the program's descriptors.
 //!
 //! Invariant: a thread adds to the list only while its stream is the current one. The number of the current stream is
 //! read and changed under the list's lock.
@@ -19,7 +19,7 @@ const BATCH: usize = 1024;
 /// Longest time from an entry's yield to its addition.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Which stream is the current one, and whether it waits.
+/// The number of the current stream, and whether it waits.
 #[derive(Debug, Default)]
 pub(crate) struct Streaming {
     current: AtomicU64,
@@ -36,7 +36,7 @@ impl Streaming {
         next
     }
 
-    /// The list has been read from: have the thread go on if it is half empty.
+    /// The list was used: wakes the thread if it is half empty.
     pub(crate) fn used(&self, list: &MutexGuard<'_, AccessList>) {
         if self.waits.load(Ordering::Relaxed) && half_empty(list) {
             self.waits.store(false, Ordering::Relaxed);

@@ -34,16 +34,16 @@ pub(crate) struct Addition {
     pub(crate) now: PathBuf,
     /// Its name for good.
     pub(crate) path: PathBuf,
-    /// The device it is on (`st_dev`).
+    /// Its device (`st_dev`).
     pub(crate) dev: u64,
-    /// Whether to keep it open.
+    /// True to keep it open.
     pub(crate) keep: bool,
 }
 
-/// What the program's threads need to know of a file, who open nothing to find it out.
+/// Facts about a file for the program's threads, which open nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registered {
-    /// The kernel's read-ahead for it, in bytes; `None` if nothing is fetched of it.
+    /// The kernel's read-ahead for it, in bytes; `None` if nothing is fetched from it.
     pub(crate) read_ahead: Option<u64>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Start the threads and a session that follows `list`; observations' times count from `start`. Without a `budget`,
-    /// in bytes, it is by the memory that is free.
+    /// Starts the threads and a session that follows `list`. Observation times count from `start`. Without a `budget`, in bytes, it depends
+    /// on the free memory.
     pub(crate) fn start(
         list: Arc<Mutex<AccessList>>,
         config: Config,
@@ -102,7 +102,7 @@ impl Threads {
         }
     }
 
-    /// Have a file opened, and wait until it is.
+    /// Opens a file in the threads, and waits for that.
     pub(crate) fn add(&self, addition: Addition) -> io::Result<Registered> {
         let (reply, answer) = channel();
         let sent = self.orders.send(RootTask::Add(addition, reply));
@@ -128,7 +128,7 @@ impl Threads {
     /// Ends the root thread, and drops all that it holds.
     pub(crate) fn end(self) {
         drop(self.orders);
-        // Its end is all that is wanted of it.
+        // Only its end matters.
         let _ = self.root.join();
     }
 }
@@ -157,7 +157,7 @@ fn begin(
     };
     let backend = PageCache::new(&Arc::default());
     let register = backend.register();
-    // Without what was measured of them, devices are what they call themselves.
+    // Without measured profiles, devices have the default of their kind.
     let profiles = Profiles::load().unwrap_or_default();
     let engine = Engine::new(backend, config)
         .with_strand("access_list", Box::new(Feed::new(list)))
@@ -168,7 +168,7 @@ fn begin(
 }
 
 fn serve(register: &Register, inbox: &Receiver<RootTask>) {
-    // What the system has on each device is looked up once.
+    // The system's setting of each device is read once.
     let mut read_ahead = HashMap::new();
     for order in inbox {
         match order {

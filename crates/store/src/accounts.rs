@@ -1,4 +1,4 @@
-//! The account of each command's last run, beside its record.
+//! The accounts of each command's last run, beside the records.
 //!
 //! The file `runs/ID.run` in the user's data folder has a head, JSON, and a checksum. A run of a command without a record leaves its
 //! account in `runs/none.run`, in the place of any other such run's, so that there are never more accounts than records, and one.
@@ -32,10 +32,10 @@ const RUNS: &str = "runs";
 const SUFFIX: &str = "run";
 const NONE: &str = "none";
 
-/// An account as it is stored.
+/// A stored account.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// When it was written.
     pub written: SystemTime,
@@ -44,10 +44,10 @@ pub struct StoredRun {
 }
 
 impl Store {
-    /// Keeps the account of a run of this command: beside its record if it has one.
+    /// Stores the account of a run of this command, beside its record if it has one.
     ///
     /// # Errors
-    /// When it is too large, or cannot be written; an earlier one may be gone.
+    /// When it is too large, or cannot be written. An earlier one may be deleted then.
     pub fn keep_run(&self, identity: &Identity, json: &[u8]) -> Result<()> {
         ensure!(json.len() <= LIMIT, "the account of the run is too large");
         let place = match self.place_for(identity).is_taken() {
@@ -60,7 +60,7 @@ impl Store {
         bytes.extend(json);
         let sum = checksum(&bytes);
         bytes.extend(sum.to_le_bytes());
-        // To replace a file has some file systems write the new one to the device at once.
+        // Replacing a file makes some file systems write the new one to the device at once.
         let _ = place.remove();
         Ok(place.put(&bytes)?)
     }
@@ -68,7 +68,7 @@ impl Store {
     /// The account of the last run of the command whose record has this id; `None` if there is none.
     ///
     /// # Errors
-    /// When there is one that cannot be used; the error names it.
+    /// When it cannot be used; the error names it.
     pub fn run_of(&self, id: &str) -> Result<Option<StoredRun>> {
         let Ok(place) = self.run_place(id) else {
             return Ok(None);
@@ -77,10 +77,10 @@ impl Store {
         read(&place).with_context(|| path.display().to_string())
     }
 
-    /// The account that was written last, of whichever command, and the id of its record if it has one.
+    /// The latest account of any command, and the id of its record if it has one.
     ///
     /// # Errors
-    /// When there is one that cannot be used; the error names it.
+    /// When it cannot be used; the error names it.
     pub fn last_run(&self) -> Result<Option<(Option<String>, StoredRun)>> {
         let ids = self.runs().unwrap_or_default();
         let places = ids.into_iter().filter_map(|id| {
@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// What the accounts are named by.
+    /// Names of the accounts.
     fn runs(&self) -> io::Result<Vec<String>> {
         let folder = self.open_runs()?;
         let mut ids = Vec::new();

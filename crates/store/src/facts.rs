@@ -1,11 +1,11 @@
-//! What the records of one executable are of, in one small file: the nearest is found without opening them all.
+//! A small file per executable with the commands of its records, so that the nearest record is found without opening them all.
 //!
-//! The file `nearest/XXXXXX` beside the folder of records is named by the digits that stand for the executable. It holds,
-//! for each record, hashes of what its command is compared by. An id is made from all of these, so that what is noted of one
-//! never grows old; that a record is gone, or is not noted yet, is found when the store is tidied up.
+//! The file `nearest/XXXXXX` beside the folder of records is named by the digits of the executable. For each record it has hashes of the
+//! facts by which its command is compared. A record's id is derived from all of these, so an entry never becomes outdated. Records that are
+//! deleted, or have no entry yet, are found when the store is tidied.
 //!
-//! Invariant: the file is a memory of the records and nothing else: one that is missing, damaged, of another version or of
-//! another user is made anew from them, and what it says is held against the record before that is followed.
+//! Invariant: the file is only a cache of facts about the records. If it is missing, damaged, of another version or of another user, it is
+//! made again from them, and an entry is compared with its record before that is followed.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ const ENOUGH: f64 = 0.5;
 /// Marks the hash of a word that names a file wherever the command runs.
 const ABSOLUTE: u64 = 1;
 
-/// What a record's command is compared by.
+/// The facts by which a record's command is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandFacts {
     /// The record's id, as a number.
@@ -58,7 +58,7 @@ impl CommandFacts {
         })
     }
 
-    /// How near one command is to another; `None` if not near enough to be of use.
+    /// Similarity of two commands; `None` if it is too small to be useful.
     pub(super) fn nearness(&self, other: &Self) -> Option<f64> {
         if self.exe != other.exe {
             return None;
@@ -80,7 +80,7 @@ impl CommandFacts {
         let similarity = common as f64 / (self.words.len() + other.words.len()) as f64;
         let same_folder = self.cwd == other.cwd;
         let near = similarity > ENOUGH && (same_folder || same_files);
-        // Folders decide between records whose arguments are equally near.
+        // The folder decides between records with equally similar arguments.
         near.then_some(similarity + if same_folder { 1e-6 } else { 0.0 })
     }
 }
@@ -94,7 +94,7 @@ fn hash(word: &str) -> u64 {
 pub(super) struct Index(pub(super) Vec<CommandFacts>);
 
 impl Index {
-    /// What is noted at this place; `None` if nothing of use is.
+    /// Reads the file at this place; `None` if it is of no use.
     pub(super) fn read(place: &Place) -> Option<Self> {
         let file = place.open().ok()?;
         super::check_owner(&file).ok()?;
@@ -150,7 +150,7 @@ impl Index {
         for place in 0..count {
             let [id, exe, cwd] = [rest.long()?, rest.long()?, rest.long()?];
             let count = u32::from_le_bytes(*rest.take()?) as usize;
-            // What is there bounds what is allocated.
+            // The allocation is bounded by the bytes that exist.
             let words = rest.0.get(..count.checked_mul(8)?)?;
             rest.0 = &rest.0[words.len()..];
             let words: Vec<u64> = words
@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(Index::decode(&spoilt), None, "byte {at}");
             assert_eq!(Index::decode(&bytes[..at]), None, "{at} bytes");
         }
-        // With a right checksum: what the lengths say is held against what is there.
+        // With a correct checksum: lengths are compared with the bytes that exist.
         for at in 0..bytes.len() - FOOT {
             let mut forged = bytes[..bytes.len() - FOOT].to_vec();
             forged[at] = 0xff;

@@ -1,4 +1,4 @@
-//! Which program a command is, and the id of its record.
+//! The program of a command, and the id of its record.
 //!
 //! Invariant: an id depends on the identity alone, and on nothing of the machine or the
 //! version of foreread, so that records outlive both.
@@ -15,7 +15,7 @@ use foreread_sys::way;
 
 use super::{EXE_DIGITS, ID_DIGITS, rank};
 
-/// The identity of a command as it would run here and now.
+/// The identity of a command as it would run now, in this folder.
 ///
 /// A command that is not found keeps the name it was given: it cannot run either.
 pub fn identity_of(command: &[OsString]) -> Identity {
@@ -32,7 +32,7 @@ pub fn identity_of(command: &[OsString]) -> Identity {
     }
 }
 
-/// The same, as far as the kernel's caches tell; `None` where they do not. No file system is asked.
+/// The same from the kernel's caches only; `None` if they do not suffice. No file system is called.
 pub(super) fn identity_in_memory(command: &[OsString]) -> Option<Identity> {
     let name = command.first().filter(|name| !name.is_empty())?;
     let exe = if name.as_encoded_bytes().contains(&b'/') {
@@ -56,8 +56,7 @@ pub(super) fn identity_in_memory(command: &[OsString]) -> Option<Identity> {
     })
 }
 
-/// A word as text. What of it is no UTF-8 becomes U+FFFD and the byte in hexadecimal: two words that differ, differ
-/// as text.
+/// A word as text. A byte that is no UTF-8 becomes U+FFFD and its hexadecimal value, so different words stay different.
 fn text(word: &OsStr) -> String {
     let mut text = String::new();
     for chunk in word.as_encoded_bytes().utf8_chunks() {
@@ -102,7 +101,7 @@ pub(super) fn id(identity: &Identity) -> String {
     format!("{}{}", &exe[..EXE_DIGITS], &all[..ID_DIGITS - EXE_DIGITS])
 }
 
-/// Whether two ids stand for the same executable, as far as they tell.
+/// True if two ids have the same executable, as far as their digits show.
 pub(super) fn same_exe(a: &str, b: &str) -> bool {
     a.get(..EXE_DIGITS) == b.get(..EXE_DIGITS)
 }
@@ -192,7 +191,7 @@ mod tests {
             fs::create_dir(place).unwrap();
             fs::write(place.join("tool"), "").unwrap();
         }
-        // Not executable in the first place looked at, and a link in the second.
+        // Not executable in the first folder, and a link in the second.
         let real = second.join("real");
         fs::rename(second.join("tool"), &real).unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).unwrap();

@@ -5,13 +5,12 @@
 //! first six digits stand for the executable, so that its other records are found too, the nearest by [`facts`] noted
 //! of them.
 //!
-//! Invariants: everything is done in folders that were opened once, to regular files that belong to the user; what cannot be read is never deleted but by the user's wish or for its age;
-//! a record of a newer foreread is not replaced; a file that does not look like a record of the store
-//! is never touched. A record's modification time is the time it was last used.
+//! Invariants: all work is done in folders that were opened once, on regular files that belong to the user. An unreadable file is deleted
+//! only on the user's request or because of its age. A record of a newer foreread is not replaced. A file that does not look like a record
+//! of the store is never touched. A record's modification time is the time of its last use.
 //!
-//! Data flow: [`Store::open`] tidies up, [`Store::find`] answers what is known of a
-//! program, [`Found::mark_used`] keeps that from being dropped, [`Store::path_for`] says where to
-//! keep what is learnt, [`Store::settle`] makes room for it.
+//! Data flow: [`Store::open`] tidies up, [`Store::find`] returns the record of a program, [`Found::mark_used`] protects it from pruning,
+//! [`Store::path_for`] returns the place of a new record, [`Store::settle`] makes room for it.
 
 #![forbid(unsafe_code)]
 
@@ -68,16 +67,16 @@ const NEAREST: &str = "nearest";
 const KEY: &str = "redact.key";
 /// Records opened in search of the nearest, at most: those noted as near are sound but for damage.
 const OPENED: usize = 4;
-/// Records equally near, of which the last used is wanted: as many of the newest are looked at.
+/// Number of equally similar records examined, the newest first: the last used one is wanted.
 const EQUALS: usize = 64;
-/// Memory for the definitions of a record: for any, and so many times its size. Those of `grep -r` over 10,175 files took
+/// Memory for the definitions of a record: a minimum, and a multiple of its size. Those of `grep -r` over 10,175 files took
 /// 9.5 times the record's size, those of a million names that were looked up in 106 folders 46 times.
 const ROOM: u64 = 16 << 20;
 const TIMES: u64 = 64;
-/// And of what is available at most this share: the session holds about four times as much of them.
+/// At most this share of the available memory: the session uses about four times as much for them.
 const SHARE: u64 = 16;
-/// Bytes at either end of a record of which opening it reads some, whatever else it holds: all of a record that is no longer
-/// than both is asked for at once. One of 26,000 names has 0.45 MB, half of which is their definitions, at its end.
+/// Bytes at either end of a record of which opening always reads some. A record that is no longer than both is requested as a whole. A
+/// record of 26,000 names has 0.45 MB, half of which is their definitions, at its end.
 const END: u64 = 512 << 10;
 
 /// The records of the user.
@@ -93,24 +92,24 @@ pub struct Store {
     limit: u64,
 }
 
-/// What is known of a program.
+/// The record found for a program.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The record.
     pub path: PathBuf,
-    /// Whether it is of this very program, arguments and all.
+    /// True if it is this command's own record, with the same arguments.
     pub exact: bool,
-    /// Whose record it is, if it is not: a phrase to follow "the record of".
+    /// The difference to the record's command, as a phrase after "the record of"; empty for its own.
     pub differs: String,
-    /// The program that it is to serve, if it is of another: [`foreign`] tells which of its files that will not read. Not so of the same
-    /// program elsewhere.
+    /// The program that follows the record, if it is another's: [`foreign`] finds the files that this program will not read. Absent for the
+    /// same program elsewhere.
     pub wanted: Option<Identity>,
-    /// Why its own record is not used, if there is one.
+    /// The reason why its own record is not used, if there is one.
     pub trouble: Option<String>,
 }
 
-/// The own record of a command, no further than needed to tell whether its plan is in memory, if all that it takes to find and to
-/// read it is in the kernel's caches. No file system is asked.
+/// A command's own record, opened as far as needed to check whether its plan is in memory, if everything for this is in the kernel's
+/// caches. No file system is called.
 pub fn find_in_memory(command: &[OsString]) -> Option<(Found, Outline)> {
     let identity = identity::identity_in_memory(command)?;
     if identity.rank.is_some() {
@@ -137,12 +136,12 @@ pub fn find_in_memory(command: &[OsString]) -> Option<(Found, Outline)> {
     is_its.then_some((found, outline))
 }
 
-/// Notes that a record, which is open, was used. One that cannot be marked is only pruned earlier.
+/// Marks an open record as used. A record that cannot be marked is only pruned earlier.
 pub fn mark_used(record: &File) {
     let _ = record.set_modified(SystemTime::now());
 }
 
-/// A record in the store, or what passes for one.
+/// A file in the store with the name of a record.
 #[derive(Clone, Debug)]
 pub struct StoredRecord {
     /// The id: the file's name without its suffix.
@@ -166,12 +165,12 @@ impl StoredRecord {
     }
 }
 
-/// Opens the record at a place in the store. One that is too large is not taken in before that is found out.
+/// Opens the record at a place in the store. An excessive size is found out before the record is read.
 fn read(place: &Place) -> Result<Reader, ReadError> {
     outline(place)?.open()
 }
 
-/// The same, no further than needed to tell whether its plan is in memory.
+/// The same, as far as needed to check whether its plan is in memory.
 fn outline(place: &Place) -> Result<Outline, ReadError> {
     let (handle, memory) = handle(place)?;
     Outline::of(&handle, memory)
@@ -197,7 +196,7 @@ fn handle(place: &Place) -> Result<(Handle, u64), ReadError> {
 /// Memory for the definitions of a record of this size, in bytes.
 fn room_for(size: u64) -> u64 {
     let room = size.saturating_mul(TIMES).saturating_add(ROOM);
-    // What is available takes a while to find out; there is always so little.
+    // Measuring the available memory takes time; this much is always available.
     if room <= 2 * ROOM {
         return room;
     }
@@ -217,7 +216,7 @@ impl Store {
     /// Opens the user's store, making its folder if needed, and tidies it up.
     ///
     /// # Errors
-    /// When there is no place for it, or the folder cannot be made.
+    /// When there is no place for it, or the folder cannot be created.
     pub fn open() -> Result<Self> {
         let store = Self::open_soon()?;
         store.tidy();
@@ -263,7 +262,7 @@ impl Store {
         &self.folder
     }
 
-    /// Where the record of a program is, or is to be.
+    /// The place of a program's record, whether it exists or not.
     pub fn place_for(&self, identity: &Identity) -> Place {
         self.place_of(&identity::id(identity))
     }
@@ -277,10 +276,10 @@ impl Store {
         Ok(redact::Key::at(&place)?.redacted(identity))
     }
 
-    /// Looks whether the place of a program's record is free, or taken by one that may be replaced.
+    /// Checks that the place of a program's record is free, or has a record that may be replaced.
     ///
     /// # Errors
-    /// When a newer foreread's record is there ([`is_newer`]).
+    /// When there is a newer foreread's record ([`is_newer`]).
     pub fn look(&self, identity: &Identity) -> Result<()> {
         match self.own_record(identity) {
             Err(error) if is_newer(&error) => Err(error),
@@ -288,17 +287,17 @@ impl Store {
         }
     }
 
-    /// Has the kernel fetch what [`Store::find`] will read of a program's own record first, while its caller does
-    /// something else. Where that cannot be, it is fetched then.
+    /// Requests the parts of a program's own record that [`Store::find`] reads first, while the caller does other work. If that fails, they
+    /// are read later.
     pub fn announce(&self, identity: &Identity) {
         let _ = announce(&self.place_for(identity));
     }
 
-    /// What is known of a program: its own record, or the nearest one of its executable; and that, opened no further than needed to
-    /// tell whether its plan is in memory.
+    /// The record for a program: its own, or the nearest one of its executable, opened as far as needed to check whether its plan is in
+    /// memory.
     ///
     /// # Errors
-    /// When its own record is unusable and no other comes near, or it is a newer foreread's; the error names it.
+    /// When its own record is unusable and no other is similar, or it is a newer foreread's; the error names it.
     pub fn find(&self, identity: &Identity) -> Result<Option<(Found, Outline)>> {
         let place = self.place_for(identity);
         if !place.is_taken() {
@@ -337,8 +336,8 @@ impl Store {
         }
     }
 
-    /// As [`Store::find`]; where the program has no record of its own, that of the same program `elsewhere`, if there is one, comes before
-    /// the nearest.
+    /// The same as [`Store::find`]. If the program has no record of its own, a record of the same program `elsewhere` is preferred to the
+    /// nearest.
     ///
     /// # Errors
     /// As [`Store::find`].
@@ -377,8 +376,7 @@ impl Store {
         Ok(own.then_some(record))
     }
 
-    /// The usable record of another command of this executable that is most like this one; of equally near ones, the one
-    /// used last.
+    /// The usable record of another command of this executable with the most similar arguments; of equally similar ones, the last used.
     fn nearest(&self, identity: &Identity) -> Option<Outline> {
         let own = identity::id(identity);
         let wanted = CommandFacts::of(&own, identity)?;
@@ -410,7 +408,7 @@ impl Store {
                     return None;
                 }
                 opened += 1;
-                // What cannot be read is reported by `list`, and tells nothing here.
+                // Unreadable records are reported by `list`, and are of no use here.
                 if let Ok(record) = outline(&place)
                     && record.identity().exe == identity.exe
                     && record.summary().is_none_or(|summary| summary.files > 0)
@@ -437,7 +435,7 @@ impl Store {
         own.unwrap_or(found)
     }
 
-    /// What is noted of the records of the executable that this id stands for; made anew if nothing is.
+    /// The index of the executable that this id stands for; made again if there is none.
     fn index_of(&self, id: &str) -> Index {
         let Some(place) = self.index_place(id) else {
             return Index::default();
@@ -449,20 +447,20 @@ impl Store {
             for entry in entries.iter().rev() {
                 self.note(&mut index, entry);
             }
-            // One that cannot be kept is made again.
+            // If it cannot be stored, it is made again next time.
             let _ = index.write(&place);
             index
         })
     }
 
-    /// Adds a record to what is noted; whether that changes anything.
+    /// Adds a record to the index. True if that changes it.
     fn note(&self, index: &mut Index, entry: &StoredRecord) -> bool {
         let record = outline(&entry.place).ok();
         let facts = record.and_then(|record| CommandFacts::of(&entry.id, record.identity()));
         facts.is_some_and(|facts| index.add(facts))
     }
 
-    /// Where the records of an id's executable are noted; `None` where nothing can be.
+    /// The place of the index of an id's executable; `None` if there cannot be one.
     fn index_place(&self, id: &str) -> Option<Place> {
         let digits = id.get(..EXE_DIGITS)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -484,7 +482,7 @@ impl Store {
         self.entries_of(|_| true)
     }
 
-    /// The records of which this is true of their ids, the last used first. Nothing is asked about any other.
+    /// The records whose ids are wanted, the last used first. No other file is examined.
     fn entries_of(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<StoredRecord>> {
         let mut entries = Vec::new();
         let told = || format!("{}: cannot list the records", self.show());
@@ -498,7 +496,7 @@ impl Store {
             #[cfg(test)]
             tests::LOOKS.with(|looks| looks.set(looks.get() + 1));
             let place = self.place_of(&id);
-            // A record deleted meanwhile is none; nothing but a regular file is one.
+            // A record may have been deleted meanwhile; only regular files count.
             let Ok(stat) = place.stat() else {
                 continue;
             };
@@ -556,7 +554,7 @@ impl Store {
     }
 }
 
-/// Whether a record cannot be used only because a newer foreread wrote it, which may still want it.
+/// True if a record cannot be used only because a newer foreread wrote it, which may still need it.
 pub fn is_newer(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Future { .. }))
 }
@@ -581,7 +579,7 @@ fn announce(place: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// The id a file of the store is named by; `None` if it is not named by one.
+/// The id in the name of a file of the store; `None` if the name has none.
 fn id_of(path: &Path) -> Option<String> {
     let id = path.file_stem()?.to_str()?;
     let named = path.extension()? == SUFFIX

@@ -4,13 +4,12 @@
 //! head: the number of saves, the numbers of symbols and of partitions, the symbols (number, kind, length of the name,
 //! name), the index (symbol, last use, offset, length, CRC-32); then the partitions.
 //!
-//! Invariants: the file is replaced as a whole (a new file, synced, is renamed over it), so that a crash leaves the old or
-//! the new one. The head is checked when the file is opened, a partition when it is paged in; what is wrong is an error
-//! or a partition that is not there, never a panic. The file is bounded: the partitions longest unused are left out, and
-//! those not used in [`AGE`] saves.
+//! Invariants: the file is replaced as a whole (a new file is written, synced and renamed), so a crash leaves the old or the new one. The
+//! head is checked when the file is opened, a partition when it is read. Damage leads to an error or to a missing partition, never to a
+//! panic. The file is bounded: the least recently used partitions are left out, and those not used in [`AGE`] saves.
 //!
-//! Data flow: [`ModelFile::open`] → [`Pager::page_in`], a partition at a time as its file is seen → [`Pager::page_out`]
-//! collects what has changed → [`ModelFile::save`].
+//! Data flow: [`ModelFile::open`] → [`Pager::page_in`], one partition at a time when its file is seen → [`Pager::page_out`] collects
+//! changes → [`ModelFile::save`].
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,7 +31,7 @@ const BEGIN: usize = 16;
 const ENTRY: usize = 24;
 /// The longest head: 2^20 symbols with names of 256 bytes.
 const MOST_HEAD: u64 = 256 << 20;
-/// Bytes of changed partitions that wait for a save, at most; what changes beyond that is lost.
+/// Bytes of changed partitions that wait for a save, at most; further changes are lost.
 const WAITING: usize = 64 << 20;
 /// Saves after which a partition that nobody has used is left out.
 const AGE: u32 = 1000;
@@ -69,8 +68,8 @@ pub struct ModelFile {
 }
 
 impl ModelFile {
-    /// The file at `path`, of at most `limit` bytes of partitions; new if there is none. What cannot be read is an error,
-    /// and stays as it is: [`ModelFile::new`] replaces it.
+    /// The file at `path`, with at most `limit` bytes of partitions; new if there is none. An unreadable file is an error and stays:
+    /// [`ModelFile::new`] replaces it.
     pub fn open(path: &Path, limit: u64) -> Result<Self> {
         let new = Self::new(path, limit);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -87,7 +86,7 @@ impl ModelFile {
         Ok(new)
     }
 
-    /// An empty file in place of whatever is at `path`, once it is saved.
+    /// An empty file, which replaces the one at `path` when it is saved.
     pub fn new(path: &Path, limit: u64) -> Self {
         Self {
             path: path.to_path_buf(),
@@ -101,7 +100,7 @@ impl ModelFile {
         }
     }
 
-    /// The symbols that are kept, for at most so many.
+    /// The stored symbols, with this limit for new ones.
     pub fn symbols(&self, limit: usize) -> Symbols {
         let mut symbols = Symbols::new(limit);
         for (symbol, kind, path) in &self.state().head.symbols {
@@ -110,7 +109,7 @@ impl ModelFile {
         symbols
     }
 
-    /// How many partitions there are, saved or not.
+    /// Number of partitions, saved or not.
     pub fn partitions(&self) -> usize {
         let state = self.state();
         let new = |symbol: &&Symbol| !state.head.index.contains_key(symbol);
@@ -121,7 +120,7 @@ impl ModelFile {
     pub fn save(&self, symbols: &Symbols) -> Result<()> {
         let mut state = self.state();
         let saves = state.head.saves.saturating_add(1);
-        // (last use, symbol, length): what was used last comes first.
+        // (last use, symbol, length), the latest use first.
         let mut kept: Vec<(u32, Symbol, u64)> = Vec::new();
         for (symbol, bytes) in &state.changed {
             kept.push((saves, *symbol, bytes.len() as u64));
@@ -187,7 +186,7 @@ impl Pager for ModelFile {
 }
 
 impl State {
-    /// A partition as it was saved, if it is whole.
+    /// A saved partition, if it is undamaged.
     fn saved(&self, symbol: Symbol) -> Option<Vec<u8>> {
         let entry = self.head.index.get(&symbol)?;
         let mut bytes = vec![0; entry.len as usize];
@@ -197,7 +196,7 @@ impl State {
     }
 }
 
-/// Writes a file, and says what its head is.
+/// Writes a file, and returns its head.
 fn write(
     file: &File,
     state: &mut State,
@@ -232,7 +231,7 @@ fn write(
             Some(data) => Some(data.clone()),
             None => state.saved(*symbol),
         };
-        // A partition that has been damaged keeps its place, and its CRC says that it is not one.
+        // A damaged partition keeps its place, and its CRC shows the damage.
         let data = data.unwrap_or_else(|| vec![0; *len as usize]);
         let entry = SavedPartition {
             used: *used,
@@ -376,7 +375,7 @@ mod tests {
         model.flush();
     }
 
-    /// How many files are predicted after the first.
+    /// Number of files predicted after the first.
     fn ahead(model: &mut Epcm, symbols: &mut Symbols, first: u32) -> usize {
         let name = format!("/f/{first}");
         model.see(
@@ -406,7 +405,7 @@ mod tests {
         let paged = ahead(&mut after, &mut symbols, 3);
         // Partitions that a jump leads to are looked for in memory alone.
         assert!(paged >= 8, "{paged}");
-        // Nothing but the new file is in the folder.
+        // The folder has only the new file.
         let names = std::fs::read_dir(folder.path()).expect("the folder");
         assert_eq!(names.count(), 1);
     }

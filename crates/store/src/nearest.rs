@@ -1,12 +1,11 @@
-//! What the nearest record of an executable differs in, when only its arguments or folder differ.
+//! The nearest record of an executable, when only arguments or folder differ.
 //!
-//! Two command lines are as similar as they have words in common (Dice's coefficient over
-//! words, each as often as it occurs; [`super::facts`]). More than half must be common: otherwise a record
-//! tells more of the program it was taken from than of this one. In another folder relative
-//! names stand for other files, so there an absolute path must be among the common words.
+//! The similarity of two command lines is the share of common words (Dice's coefficient over words, each as often as it occurs;
+//! [`super::facts`]). More than half must be common: otherwise a record says more about its own command than about this one. In another
+//! folder relative names lead to other files, so an absolute path must be among the common words.
 //!
-//! What the record's command was told to read and this one is not, by words or by folder, this one will not read
-//! ([`foreign`]): the rest of the record may still hold for it.
+//! Files that the record's command was given to read, by words or by folder, and this one was not, will not be read ([`foreign`]). The rest
+//! of the record may still be right.
 //!
 //! Invariant: never a record of another executable.
 
@@ -17,9 +16,9 @@ use foreread_plan::format::Reader;
 use foreread_plan::{FileId, Identity, Rank};
 use foreread_words::units::cut;
 
-/// Accesses of another rank's record that are looked at: 40 ms of work at most.
+/// Accesses of another rank's record that are examined: 40 ms of work at most.
 const LOOKED_AT: usize = 1 << 22;
-/// Words a difference is told with, on each side, and how much of each.
+/// Words of a difference that are printed on each side, and the characters of each.
 const TOLD_WORDS: usize = 2;
 const TOLD_CHARS: usize = 30;
 
@@ -37,7 +36,7 @@ fn unnamed(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
     let here = named(wanted);
     let there = named(&record.meta().identity);
     let is_foreign = |path: &Path| {
-        // What names it most closely decides.
+        // The most specific name decides.
         let by = path
             .ancestors()
             .find(|&path| here.contains(path) || there.contains(path));
@@ -48,8 +47,8 @@ fn unnamed(wanted: &Identity, record: &Reader) -> HashSet<FileId> {
     foreign.map(|(&id, _)| id).collect()
 }
 
-/// The files of a record that its rank read or wrote through MPI: another rank is at other places in them. Of those, the
-/// patterns hold, not the reads.
+/// The files of a record that its rank accessed through MPI: another rank uses other offsets in them. Patterns apply to such files, and the
+/// record's reads do not.
 fn by_rank(record: &mut Reader) -> HashSet<FileId> {
     let accesses = record.accesses().map_while(Result::ok).take(LOOKED_AT);
     let asked = accesses.filter(|access| access.kind.asks());
@@ -70,7 +69,7 @@ fn named(identity: &Identity) -> HashSet<PathBuf> {
         .collect()
 }
 
-/// How many times more each word occurs in `wanted` than in `other`; 0 is left out.
+/// For each word, how many times more it occurs in `wanted` than in `other`; 0 is left out.
 fn surplus<'a>(wanted: &'a Identity, other: &'a Identity) -> HashMap<&'a str, i64> {
     let mut surplus: HashMap<&str, i64> = HashMap::new();
     for word in &wanted.argv {
@@ -83,7 +82,7 @@ fn surplus<'a>(wanted: &'a Identity, other: &'a Identity) -> HashMap<&'a str, i6
     surplus
 }
 
-/// What the record's program has that this one has not, as a phrase.
+/// The words that only the record's command has, as a phrase.
 pub(super) fn difference(wanted: &Identity, other: &Identity) -> String {
     let surplus = surplus(wanted, other);
     let only = |identity: &Identity, sign: i64| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Which rank of a parallel program this process is, as its launcher says.
+//! The rank of this process in a parallel program, from its launcher's environment.
 //!
 //! Launchers say so in the environment, each in variables of its own. A pair counts only whole: the rank, and how many there are.
 
@@ -14,7 +14,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 ];
 
-/// Which rank of a parallel program this process was started as, if it was.
+/// The rank of this process, if it was started as one.
 pub fn rank() -> Option<Rank> {
     of_launcher(|name| std::env::var(name).ok())
 }

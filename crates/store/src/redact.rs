@@ -1,4 +1,4 @@
-//! Command lines without their words: what stands for each is a keyed hash, so that the same command is known again.
+//! Redacted command lines: each word is replaced by a keyed hash, so the same command is recognised.
 //!
 //! Invariant: of a redacted command line nothing but the program's name goes into the store, and who has a record but not
 //! the key cannot try words out. The key never leaves the store's folder.
@@ -13,7 +13,7 @@ use foreread_plan::format::Place;
 const KEY: usize = 32;
 /// Hexadecimal digits of the hash that stands for a word: two words of one store with one hash are as good as impossible.
 const DIGITS: usize = 16;
-/// What a word that is left out begins with.
+/// Prefix of a redacted word.
 const MARK: &str = "redacted:";
 
 /// The key of a store.
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// The key that is there; `None` if there is none, or what is there is none.
+/// Reads the key; `None` if there is none, or the file is no key.
 fn read(place: &Place) -> io::Result<Option<[u8; KEY]>> {
     let file = match place.open() {
         Ok(file) => file,
@@ -97,7 +97,7 @@ mod tests {
         assert_ne!(words[1], words[2]);
         assert!(words[1..].iter().all(|word| word.starts_with(MARK)));
         assert_ne!(redacted, Key::at(&place("b")).unwrap().redacted(&given));
-        // What is no key is replaced by one.
+        // A file that is no key is replaced by one.
         std::fs::write(folder.path().join("a"), "short").unwrap();
         let anew = Key::at(&place("a")).unwrap().redacted(&given);
         assert_ne!(redacted, anew);

@@ -1,4 +1,4 @@
-//! What the environment says of the store: where it is, and how large it may be.
+//! Settings of the store from the environment: its place, and its limit of size.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(super) fn data_home() -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("no place for records: neither XDG_DATA_HOME nor HOME is set"))
 }
 
-/// The limit of all records in bytes, by what [`LIMIT_VARIABLE`] says.
+/// The limit of all records in bytes, from the value of [`LIMIT_VARIABLE`].
 pub(super) fn limit_from(variable: Option<&str>) -> Result<u64> {
     match variable {
         None | Some("") => Ok(STORE_LIMIT),

@@ -11,7 +11,7 @@ use super::*;
 thread_local! {
     /// Records opened.
     pub(super) static OPENS: Cell<usize> = const { Cell::new(0) };
-    /// Records whose file was asked about.
+    /// Number of records whose file was examined.
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -230,8 +230,8 @@ fn the_file_of_a_living_recorder_is_left_alone() {
     assert!(!left.exists() && store.path_for(&tool).exists());
 }
 
-/// Links and pipes under the names of records, put there by whoever may write into the folder, are neither followed nor
-/// waited for, nor is anything done to what they lead to.
+/// Links and pipes with the names of records, put there by others who may write into the folder, are neither followed nor waited for, and
+/// their targets are not changed.
 #[test]
 fn nothing_but_regular_files_of_the_users_own_is_touched() {
     let folder = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ fn the_nearest_of_many_records_is_found_by_opening_a_few() {
         "{count}"
     );
 
-    // What is noted follows what is there.
+    // The index follows the records.
     let nearer = identity("/bin/tool", &["tool", "-v", "db", "new", "-x"]);
     keep(&store, &nearer);
     store.settle(&nearer).unwrap();
@@ -349,7 +349,7 @@ fn the_nearest_of_many_records_is_found_by_opening_a_few() {
     store.tidy_for(&other);
     assert_eq!(OPENS.with(Cell::get), 0, "all is noted");
 
-    // What is noted is no more than a memory.
+    // The index is only a cache.
     let notes = folder.path().join("nearest");
     let noted = fs::read_dir(&notes)
         .unwrap()
@@ -374,7 +374,7 @@ fn a_record_beyond_the_memory_is_named_with_the_value_and_not_followed() {
     };
     let mut writer = Writer::new(Vec::new(), &meta).unwrap();
     let mut file = FileMeta::regular(format!("/{}", "x".repeat(200)), (1, 2), 3, 4);
-    // Each shares all of its path with the one before.
+    // Each path shares all of the previous one.
     for number in 0..200_000 {
         file.ino = number.into();
         writer.file(FileId(number), file.clone()).unwrap();

@@ -1,6 +1,6 @@
-//! Runs that write a record now: what a record that is still growing says of its run.
+//! Runs that write a record now, read from the heads of their unfinished records.
 //!
-//! Invariant: only the head of such a record is read, and nothing of it is changed.
+//! Invariant: only the head of such a record is read, and it is not changed.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -37,7 +37,7 @@ impl Store {
     }
 }
 
-/// A run whose record will be at this path.
+/// The run whose record will be at this path.
 pub fn underway_at(path: &Path) -> Option<Underway> {
     at(&Place::at(path).ok()?).next()
 }

@@ -1,4 +1,4 @@
-//! Keeping the store small and whole: pruning, and what killed recorders left behind.
+//! Keeps the store small and consistent: pruning, and files left by killed recorders.
 //!
 //! Invariant: a file being written by a living process is never touched, and a complete
 //! record is never replaced by an incomplete one.
@@ -45,7 +45,7 @@ impl Store {
         let oldest = older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let mut kept = 0u64;
         let mut deleted = Vec::new();
-        // The last used come first, so what does not fit any more is what was used before.
+        // The last used come first, so the records beyond the limit are the least recently used ones.
         for entry in entries {
             let expired = oldest.is_some_and(|oldest| entry.used < oldest);
             if expired || kept.saturating_add(entry.size) > limit {
@@ -58,15 +58,15 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Takes in what killed recorders left, and deletes accounts without a record. No record is deleted: who only looks into the store
-    /// loses nothing by it.
+    /// Adopts files left by killed recorders, and deletes accounts without a record. It deletes no record, because the caller may only want
+    /// to read the store.
     pub fn tidy(&self) {
         self.take_in();
         self.sweep_runs();
     }
 
-    /// Takes in what killed recorders left, brings the store within its limit, and what is noted of the records of this program's
-    /// executable up to date. The records are listed once for both.
+    /// Adopts files left by killed recorders, brings the store within its limit, and updates the index of this program's executable. The
+    /// records are listed once for both.
     pub fn tidy_for(&self, identity: &Identity) {
         self.take_in();
         let Ok(mut entries) = self.entries() else {
@@ -74,7 +74,7 @@ impl Store {
         };
         let _ = self.prune_of(entries.clone(), None, None);
         let id = identity::id(identity);
-        // Without any it is made when it is needed.
+        // Without an index, it is made when it is needed.
         let Some(place) = self.index_place(&id) else {
             return;
         };
@@ -98,8 +98,7 @@ impl Store {
         }
     }
 
-    /// Brings the store within its limit. What cannot be done now is tried again the next time, so
-    /// failures are not reported.
+    /// Brings the store within its limit. Failures are not reported, because the next call tries again.
     fn shrink(&self) {
         let _ = self.prune(None, None);
     }
@@ -107,7 +106,7 @@ impl Store {
     /// Brings the store within its limit with a program's record that was just put into it, which is the last to go.
     ///
     /// # Errors
-    /// When the record alone is above the limit, so that it is gone again.
+    /// When the record alone exceeds the limit, so it was deleted again.
     pub fn settle(&self, identity: &Identity) -> Result<()> {
         let file = self.place_for(identity).open().ok();
         let size = file.as_ref().and_then(|file| file.metadata().ok());
@@ -122,7 +121,7 @@ impl Store {
             && let Some(facts) = CommandFacts::of(&id, identity)
             && index.add(facts)
         {
-            // What is not noted now is when the store is tidied up.
+            // A missing entry is added when the store is tidied.
             let _ = index.write(&place);
         }
         self.shrink();
@@ -135,8 +134,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes in what killed recorders left. What cannot be done now is tried again at the next
-    /// opening, so failures are not reported.
+    /// Adopts files left by killed recorders. Failures are not reported, because the next opening tries again.
     pub(super) fn take_in(&self) {
         for destination in self.unfinished() {
             for partial in destination.partials().unwrap_or_default() {
@@ -174,7 +172,7 @@ impl Store {
     }
 }
 
-/// Whether an unfinished record says enough to be of use.
+/// True if an unfinished record has enough content to be useful.
 fn worth_keeping(taken: &File, path: &Path) -> bool {
     let opened = taken.try_clone().ok().and_then(|file| {
         let size = file.metadata().ok()?.len();

@@ -1,4 +1,4 @@
-//! The area: by which this process reports, and what is wanted of it.
+//! The area: the shared memory by which this process reports, with the wishes of the supervisor.
 //!
 //! The library is attached when the area named by the environment could be mapped and
 //! is of this layout, and silent otherwise.
@@ -13,11 +13,11 @@ use crate::sys;
 static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
 
-/// What is wanted: what the area says, if there is one.
+/// The supervisor's wishes in the area, if there is one.
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
 static NOTHING: Wanted = Wanted::nothing();
 
-/// [`Wanted::once_done`] as it was when all advice was taken back.
+/// [`Wanted::once_done`] at the time when all advice was withdrawn.
 static DONE: AtomicU32 = AtomicU32::new(Wanted::NOT_DONE);
 
 /// The area, if attached.
@@ -27,21 +27,21 @@ pub fn area() -> Option<&'static Shared> {
     unsafe { AREA.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Whether there is nothing to do about a read but to make the call.
+/// True if a read needs no action besides the call.
 #[inline(always)]
 pub fn is_idle() -> bool {
     // SAFETY: a static, or in the area, which is never taken away.
     unsafe { (*WANTED.load(Ordering::Relaxed)).is_nothing(DONE.load(Ordering::Relaxed)) }
 }
 
-/// All that is wanted now: another number whenever it is not the same.
+/// The present wishes: a different number for each change.
 #[inline(always)]
 pub fn wanted() -> u32 {
     // SAFETY: as above.
     unsafe { (*WANTED.load(Ordering::Relaxed)).word() }
 }
 
-/// All advice was taken back when [`Wanted::once_done`] was this.
+/// All advice was withdrawn when [`Wanted::once_done`] had this value.
 pub fn settled(done: u32) {
     DONE.store(done, Ordering::Relaxed);
 }
@@ -62,14 +62,14 @@ fn stamp_by_call() -> u64 {
     sys::clock(libc::CLOCK_MONOTONIC)
 }
 
-/// From now on there is this area.
+/// Uses this area from now on.
 pub fn attach(area: &'static Shared) {
     TSC.store(area.clock() == Clock::Tsc, Ordering::Relaxed);
     AREA.store(ptr::from_ref(area).cast_mut(), Ordering::Release);
     WANTED.store(ptr::from_ref(area.wanted()).cast_mut(), Ordering::Relaxed);
 }
 
-/// From now on there is none.
+/// Uses no area from now on.
 pub fn detach() {
     WANTED.store((&raw const NOTHING).cast_mut(), Ordering::Relaxed);
     AREA.store(ptr::null_mut(), Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The start: whether this process is observed, and all that is needed for that.
 //!
-//! The environment names the area and its token. The area is a file in the supervisor's /proc: after the supervisor's death
-//! its number may be anybody's, so what is found there has to be such a file, this user's or root's, sealed, and with that
-//! token. Whoever is not observed costs the program the look at its environment.
+//! The environment names the area and its token. The area is a file in the supervisor's /proc. After the supervisor's death its process id
+//! may be another process's, so the file must be of the right kind, this user's or root's, sealed, and must have the token. A program that
+//! is not observed pays only for the search of its environment.
 
 use core::ffi::{CStr, c_void};
 
@@ -13,7 +13,7 @@ use crate::{
     confined, direct, paths, process, real, report, root, seats, stdio, table, threads, uring,
 };
 
-/// How the variable begins.
+/// Prefix of the variable.
 const VARIABLE: &[u8] = b"FOREREAD_RING=";
 const _: () = assert!(VARIABLE.len() == ENV.len() + 1);
 
@@ -60,7 +60,7 @@ pub fn start(allowed: Allowed) {
     }
 }
 
-/// What the environment says of the area. Its path is terminated.
+/// The area's address in the environment. Its path is terminated.
 fn given() -> Option<Address<'static>> {
     let value = root::variable(VARIABLE)?;
     let given = address(value.to_bytes())?;
@@ -74,7 +74,7 @@ fn given() -> Option<Address<'static>> {
 fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
     // SAFETY: as `given` has it.
     let path = unsafe { CStr::from_bytes_with_nul_unchecked(address.path) };
-    // Room that the program is short of is not to be taken.
+    // A program with limited memory needs it all itself.
     let is_limited = |resource| sys::limit(allowed, resource) != u64::MAX;
     if is_limited(libc::RLIMIT_AS) || is_limited(libc::RLIMIT_DATA) {
         return None;
@@ -85,7 +85,7 @@ fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
             file.size == AREA_SIZE as u64 && (file.owner == user || file.owner == 0)
         })
     };
-    // Before it is opened: to open a device, a terminal or a pipe may do something.
+    // Checked before it is opened: opening a device, a terminal or a pipe may have an effect.
     if !fits(sys::regular_at(allowed, path)) {
         return None;
     }

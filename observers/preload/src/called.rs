@@ -1,7 +1,7 @@
-//! What foreread's other libraries in the program report through this one: calls of a layer above the C library's.
+//! Functions by which foreread's other libraries in the program report calls of a layer above the C library.
 //!
-//! The libraries in front of MPI-IO (`observers/pmpi`, `report.h`) call these functions after the real call. They report only
-//! while everything is recorded: where a program is, its reads of files tell.
+//! The libraries that intercept MPI-IO (`observers/pmpi`, `report.h`) call these functions after the real call. They report only while
+//! everything is recorded: a program's position follows from its reads of files.
 
 use core::ffi::{CStr, c_char};
 
@@ -15,7 +15,7 @@ fn recording() -> Option<&'static Shared> {
     (report::at_home() && !seats::in_helper()).then_some(area)
 }
 
-/// Whether calls are to be reported now.
+/// True if calls are to be reported now.
 #[unsafe(no_mangle)]
 extern "C" fn foreread_called_wanted() -> bool {
     recording().is_some()
@@ -27,7 +27,7 @@ extern "C" fn foreread_called_stamp() -> u64 {
     report::stamp()
 }
 
-/// A file comes to be known by its path; its number in reports, 0 if it is none to report.
+/// Reports a file by its path. Returns its number in reports, 0 if it is not reported.
 ///
 /// # Safety
 /// `path` must be a terminated string.
@@ -68,7 +68,7 @@ extern "C" fn foreread_called_extent(
         return;
     };
     let slot = encode::access(inst, kind, start, took, offset, len);
-    // What there was no room for is counted.
+    // Lost events are counted.
     report::emit(area, |writer| {
         if writer.add(area, (inst, kind), offset, len).is_some() {
             return Ok(());
@@ -86,7 +86,7 @@ extern "C" fn foreread_called_rank(rank: u32, of: u32) {
     }
 }
 
-/// Where this thread's last read of a file ended, in bytes, and how much that read; false if nothing is known of it.
+/// The end of this thread's last read of a file, and its length, in bytes; false if unknown.
 ///
 /// # Safety
 /// Both must point to where a number may be written.

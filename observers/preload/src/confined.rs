@@ -1,12 +1,12 @@
 //! Processes that confine themselves: by a system-call filter, or by giving up the time-stamp counter.
 //!
-//! A filter may kill its process for a system call that the program would not have made. So the library makes none from
-//! the moment at which one is about to be put in place ([`crate::sys::Allowed`]): what it knows of descriptors it goes
-//! on with, and what it would have to ask for stays unseen. Where reading the counter becomes a fault the library lets go.
+//! A filter may kill its process for a system call that the program would not have made. So the library makes none from the moment at which
+//! a filter is about to be installed ([`crate::sys::Allowed`]): it continues with its knowledge of descriptors, and anything else stays
+//! unseen. If reading the counter becomes a fault, the library detaches.
 //!
-//! Filters pass to children and over exec. A forked child of a confined process is told by its copy of the memory. What such
-//! processes become is not given the library ([`root::leave_out`]). A program that was given it looks itself when it starts
-//! ([`has_inherited`]), whoever has put a filter in place: by calls that its loader has made, too, and before all others.
+//! Filters are inherited by children and kept over exec. A forked child of a confined process finds this in its copy of the memory.
+//! Programs executed by such processes are not given the library ([`root::leave_out`]). A program that has the library checks at its start
+//! ([`has_inherited`]), whoever has installed a filter, with calls that its loader has made as well, and before all others.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
@@ -47,7 +47,7 @@ pub fn secluding(operation: u32, call: impl FnOnce() -> c_long) -> c_long {
 /// from before the call on.
 fn filtering<T: Copy>(call: impl FnOnce() -> T, succeeded: impl FnOnce(T) -> bool) -> T {
     if area().is_some_and(|area| area.clock() != Clock::Tsc) {
-        // Not every kernel tells the time without a system call.
+        // Some kernels cannot report the time without a system call.
         process::detach();
     }
     // The last chance to do so.
@@ -66,8 +66,7 @@ fn filtering<T: Copy>(call: impl FnOnce() -> T, succeeded: impl FnOnce(T) -> boo
     result
 }
 
-/// Whether the process was under a filter when it became this program, other than the `given` ones that foreread is under
-/// itself.
+/// True if the process was under a filter when it executed this program, besides the `given` ones that foreread itself is under.
 pub fn has_inherited(allowed: Allowed, given: u32) -> bool {
     let Some(fd) = sys::open(allowed, c"/proc/self/status", libc::O_RDONLY) else {
         return true;

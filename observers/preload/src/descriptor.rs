@@ -1,15 +1,15 @@
-//! What is known of one descriptor.
+//! The state of one descriptor.
 
 use core::sync::atomic::AtomicU64;
 
 use foreread_ring::Shared;
 
-/// What a read looks up, side by side: a program that reads much leaves little in the processor's nearest cache.
+/// The fields used by each read, side by side: a program that reads much leaves little room in the processor's nearest cache.
 #[repr(C, align(16))]
 pub struct Descriptor {
     /// As [`Entry`].
     pub entry: AtomicU64,
-    /// Of the cursor, in bytes.
+    /// Offset of the cursor, in bytes.
     pub offset: AtomicU64,
 }
 
@@ -23,7 +23,7 @@ impl Entry {
     pub const SHARED: u64 = 4;
     pub const ADVISED: u64 = 8;
     pub const DUPLICATED: u64 = 16;
-    /// It was duplicated, and is the last one left: where the cursor is has to be asked once.
+    /// It was duplicated, and is the last one left: the cursor must be asked for once.
     pub const LEFT: u64 = 32;
 
     pub fn tracked(inst: u32, shared: bool, advised: bool) -> Self {
@@ -40,7 +40,7 @@ impl Entry {
         self.inst() != 0
     }
 
-    /// Whether the kernel's read-ahead is off on it, and the plan has been given up.
+    /// True if the kernel's read-ahead is off on it, and the plan was given up.
     pub fn is_to_restore(self, area: &Shared) -> bool {
         self.0 & Self::ADVISED != 0 && area.wanted().is_given_up()
     }

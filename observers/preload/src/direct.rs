@@ -1,8 +1,8 @@
-//! Reads whose system call is made here and not by the C library.
+//! Reads whose system call is made here and not in the C library.
 //!
-//! A processor comes back from the kernel without the return addresses it had foreseen, and guesses wrong at each return
-//! that follows: one more of them, from the C library to here, is half of what watching a read costs. In a process of
-//! one thread the C library's function does nothing but the call, and so nothing is missed.
+//! A processor returns from the kernel without its predicted return addresses, and mispredicts each following return: one more of them,
+//! from the C library to here, is half of the cost of watching a read. In a process with one thread the C library's function only makes the
+//! call, so nothing is lost.
 //!
 //! Not so where the function that comes after ours is another library's, and once somebody is cancelled: these calls are
 //! where that takes effect.
@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{real, sys, threads};
 
-/// Whether the functions are the C library's own, and nobody was cancelled.
+/// True if the functions are the C library's own, and no thread was cancelled.
 static ITS_OWN: AtomicBool = AtomicBool::new(false);
 
 /// Finds out, when the program begins, whether the C library may be passed by.
@@ -27,13 +27,13 @@ pub fn ready() {
     ITS_OWN.store(its_own, Ordering::Relaxed);
 }
 
-/// From now on the C library makes all calls. Not every version's tells by `__libc_single_threaded` that a process's only
-/// thread was cancelled, by itself.
+/// From now on the C library makes all calls. In some versions `__libc_single_threaded` does not show that a process's only thread
+/// cancelled itself.
 pub fn end() {
     ITS_OWN.store(false, Ordering::Relaxed);
 }
 
-/// Whether a call may be made by [`call`].
+/// True if [`call`] may make a call.
 #[inline(always)]
 pub fn is_possible() -> bool {
     ITS_OWN.load(Ordering::Relaxed) && threads::is_alone()

@@ -1,8 +1,8 @@
 //! The end of this program: exit, or another program in its place.
 //!
-//! Invariant: whoever is about to become another program says so first, and takes it back when
-//! that fails; who never reports from the new one ran unobserved, and is counted. What the new program is given the
-//! kernel has not checked: it alone looks at it ([`root::handing_on`]).
+//! Invariant: a process about to execute another program reports that first, and withdraws the report if that fails. A process that never
+//! reports from the new program ran unobserved, and is counted. The arguments of the new program are unchecked, so only the kernel reads
+//! them ([`root::handing_on`]).
 
 use core::ffi::c_int;
 
@@ -11,7 +11,7 @@ use foreread_ring::Passage;
 use crate::root::{self, Strings};
 use crate::{report, seats, sys};
 
-/// The process is about to end: says what is left to say.
+/// The process is about to end: makes its last reports.
 pub fn ending() {
     if let (Some(area), Some(pid)) = (report::area(), report::pid()) {
         // An exec may have failed without coming back here.
@@ -20,7 +20,7 @@ pub fn ending() {
     }
 }
 
-/// The process is about to become another program. One under a filter will not be observed.
+/// The process is about to execute another program. Under a filter it will not be observed.
 pub fn replacing() {
     if let (Some(area), Some(pid)) = (report::area(), report::pid()) {
         if sys::is_confined() {
@@ -65,8 +65,7 @@ pub fn spawned(child: *const c_int) {
     }
 }
 
-/// Says what is left to say. An exec may yet fail, so nothing is taken down but this thread's
-/// ring, which the next event claims again.
+/// Makes the last reports. An exec may still fail, so only this thread's ring is released, which the next event claims again.
 fn leaving() {
     if !report::at_home() {
         return;

@@ -1,4 +1,4 @@
-//! What becomes known of descriptors while the program goes on: they are looked into, closed and duplicated.
+//! Changes of descriptors while the program runs: examined, closed and duplicated.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ pub fn closing(first: c_int, last: c_int) {
     paths::forget(first, last);
 }
 
-/// One more descriptor for a file description: from now on neither owns the cursor.
+/// A duplicate for a file description: from now on neither descriptor owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
     if report::area().is_none() || old == new || new < 0 || !report::at_home() || seats::in_helper()
     {
@@ -54,7 +54,7 @@ pub fn duplicated(old: c_int, new: c_int) {
     table::duplicated(old, new);
 }
 
-/// The program has told the kernel itself how it reads a file.
+/// The program has given the kernel its own advice on a file.
 pub fn advised(fd: c_int, advice: c_int) {
     let is_of_order = matches!(
         advice,
@@ -65,7 +65,7 @@ pub fn advised(fd: c_int, advice: c_int) {
     }
 }
 
-/// Finds out what a descriptor is that was not seen being opened.
+/// Examines a descriptor whose opening was not seen.
 #[cold]
 fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
     let allowed = Allowed::now()?;
@@ -95,7 +95,7 @@ fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
     (entry != Entry::IGNORED).then_some(entry)
 }
 
-/// Says that a file was found open; its instance, unless the supervisor has not heard of it.
+/// Reports a file found open. Returns its instance, unless the report was lost.
 fn say_found(area: &Shared, path: &[u8], mode: c_int, start: u64) -> Option<u32> {
     let inst = area.next_instance();
     let written = if mode == libc::O_RDWR {

@@ -1,6 +1,6 @@
 //! The C library's functions and variables that the library needs, by name.
 
-/// One function or variable, by its number.
+/// A function or variable, by its number.
 #[derive(Clone, Copy)]
 pub struct Real(pub usize);
 
@@ -18,7 +18,7 @@ macro_rules! reals {
         }
         /// Each terminated.
         pub const NAMES: &[u8] = concat!($(stringify!($name), "\0"),*).as_bytes();
-        /// How many there are.
+        /// Number of functions.
         pub const COUNT: usize = [$(stringify!($name)),*].len();
     };
 }

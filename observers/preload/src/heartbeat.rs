@@ -1,7 +1,7 @@
-//! Whether anybody listens.
+//! Checks whether the supervisor is alive.
 //!
-//! The supervisor counts its looks at the rings. Where that count stands still for long while there is something to report,
-//! it is gone, and the library lets go ([`process::detach`](crate::process::detach)).
+//! The supervisor counts its polls of the rings. If this count stands still for long while there is something to report, the supervisor is
+//! gone, and the library detaches ([`process::detach`](crate::process::detach)).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,20 +9,20 @@ use foreread_ring::{Mode, Shared};
 
 use crate::sys::{self, Allowed};
 
-/// How long a full ring is waited for while recording, in ns.
+/// Time for which a full ring is waited for while recording, in ns.
 const WAIT: u64 = 20_000_000;
 
-/// After this long without a poll the supervisor is taken for dead, in ns.
+/// Time without a poll after which the supervisor counts as dead, in ns.
 const DEAD_AFTER: u64 = 1_000_000_000;
 
 /// So much of the time between two reads counts at most towards it, in ns.
 const AT_A_TIME: u64 = 50_000_000;
 
-/// The heartbeat at which a wait was last in vain, and when that was first seen.
+/// The heartbeat at the last unsuccessful wait, and the time when that value was first seen.
 static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
 
-/// The heartbeat as last looked at, when that was, and for how long it had been the same then, in ns.
+/// The last heartbeat seen, the time of that, and how long it had been unchanged then, in ns.
 static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static SILENCE: AtomicU64 = AtomicU64::new(0);
@@ -30,13 +30,13 @@ static SILENCE: AtomicU64 = AtomicU64::new(0);
 /// Nobody has read a full ring for long.
 pub struct Dead;
 
-/// The ring is full. While recording, waits a little for the supervisor to make room;
-/// otherwise, and when waiting was in vain, the event is lost. Returns whether it was published.
+/// The ring is full. While recording, waits a little for the supervisor to make room. Otherwise, or if waiting does not help, the event is
+/// lost. True if it was published.
 #[cold]
 pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> Result<bool, Dead> {
     let beat = area.heartbeat();
     if STALLED_BEAT.load(Ordering::Relaxed) == beat {
-        // Nobody has read since the last time this was in vain: do not wait again.
+        // No poll since the last unsuccessful wait: does not wait again.
         area.add_lost(1);
         let since = STALLED_SINCE.load(Ordering::Relaxed);
         let stalled = sys::clock(libc::CLOCK_MONOTONIC_COARSE).saturating_sub(since);
@@ -61,8 +61,7 @@ pub fn wait(area: &Shared, mut retry: impl FnMut() -> bool) -> Result<bool, Dead
     Ok(false)
 }
 
-/// Whether the supervisor has been silent for long, as far as reads went on meanwhile: a process that was stopped was
-/// stopped together with it.
+/// True if the supervisor has been silent for long while reads continued: a process that was stopped was probably stopped together with it.
 pub fn is_silent(area: &Shared) -> bool {
     let beat = area.heartbeat();
     let now = sys::clock(libc::CLOCK_MONOTONIC_COARSE);

@@ -7,8 +7,7 @@ use foreread_ring::thread;
 use crate::seat;
 use crate::sys::{self, Allowed};
 
-/// The thread, as [`thread`] has it, one of whose children may be borrowing this process's memory, or [`NOBODY`] or
-/// [`ANYBODY`].
+/// The thread, in the form of [`thread`], whose child may be borrowing this process's memory, or [`NOBODY`] or [`ANYBODY`].
 static LENT: AtomicUsize = AtomicUsize::new(NOBODY);
 const NOBODY: usize = 0;
 const ANYBODY: usize = usize::MAX;
@@ -22,13 +21,13 @@ pub fn lending() {
     }
 }
 
-/// From now on a child that this process has made in its own way may have its memory, or a copy of it.
+/// From now on a child created by the process's own means may have its memory, or a copy of it.
 pub fn lending_to_anybody() {
     LENT.store(ANYBODY, Ordering::Relaxed);
 }
 
-/// Whether this is the process the library's memory belongs to, and not a child that only borrows it (vfork). The kernel
-/// need not be asked unless this thread has lent the memory.
+/// True in the process to which the library's memory belongs, and false in a child that only borrows it (vfork). The kernel is asked only
+/// if this thread has lent the memory.
 pub fn at_home() -> bool {
     let lent = LENT.load(Ordering::Relaxed);
     let own = thread().map_or(ANYBODY, |own| own.as_ptr() as usize);
@@ -37,7 +36,7 @@ pub fn at_home() -> bool {
     }
     let at_home = Allowed::now().is_some_and(|allowed| seat::owner() == sys::getpid(allowed));
     if at_home && lent == own && own != ANYBODY {
-        // The thread goes on when its child has ended, or has become another program.
+        // The thread continues when its child has ended or has executed another program.
         LENT.store(NOBODY, Ordering::Relaxed);
     }
     at_home

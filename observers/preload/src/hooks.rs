@@ -1,12 +1,11 @@
 //! The functions this library defines in place of the C library's.
 //!
-//! Each is one line: its prototype, and what is done around the real call, which `call`
-//! makes with the program's own arguments. What stands before the call changes the library's own memory alone; what the
-//! arguments point to is looked at after it, where the kernel or the C library has accepted it.
+//! Each hook is one line: its prototype, and the actions around the real call, which `call` makes with the program's own arguments. Actions
+//! before the call change the library's own memory only. Data behind the arguments are read after it, when the kernel or the C library has
+//! accepted them.
 //!
-//! Files that the C library opens and closes by itself, as directories, are not seen, nor need they be: no descriptor is
-//! taken to be a file's but one that a hook has seen being opened, or has asked about. What `nftw`, `fts_read` or `glob` look up
-//! is not seen for that reason.
+//! Files that the C library opens and closes itself, such as directories, are not seen. Nor need they be: a descriptor counts as a file's
+//! only if a hook has seen its opening or has examined it. For the same reason lookups of `nftw`, `fts_read` or `glob` are not seen.
 
 mod raw;
 
@@ -34,9 +33,8 @@ macro_rules! hooks {
     )*};
 }
 
-/// As [`hooks`], of calls made so often that what is done around them stands in a function of its own: where there is nothing
-/// to do, the call is handed on without saving a register. With the number of a system call, that is made where
-/// [`direct`] allows it.
+/// The same as [`hooks`], for frequent calls. The actions are in a function of their own, so that without any the call is passed on without
+/// saving a register. A call with a system-call number is made directly if [`direct`] permits it.
 macro_rules! reads {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> ssize_t $([$number:ident])? = |$call:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -182,8 +180,7 @@ fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
     move |_| u64::try_from(offset).ok()
 }
 
-/// An asynchronous call's result is taken: a read's tells what it read, which the C library did in a thread
-/// of its own.
+/// The result of an asynchronous call is taken: for a read it shows the bytes read, by a thread of the C library.
 fn finishing(block: *const aiocb, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let got = call();
     if got > 0 {
@@ -257,7 +254,7 @@ fn controlling(fd: c_int, command: c_int, argument: usize, call: impl FnOnce() -
     }
 }
 
-/// A read with flags, by one of which it takes only what is in memory.
+/// A read with flags; one of them restricts it to bytes in memory.
 fn reading_with(fd: c_int, flags: c_int, read: impl FnOnce() -> ssize_t) -> ssize_t {
     let got = read();
     if flags & libc::RWF_NOWAIT != 0 {
@@ -317,7 +314,7 @@ hooks! {
     fn __readlinkat_chk(base: c_int, path: Path, into: *mut c_char, len: size_t, room: size_t) -> ssize_t = |call| names::answering(base, path, Look::At, Answer::up_to(into, len), call);
 }
 
-/// What `scandir` is given: where the list goes, a filter, an order.
+/// The arguments of `scandir`: the place for the list, a filter, an order.
 type Any = *const c_void;
 
 hooks! {
@@ -329,7 +326,7 @@ hooks! {
     fn getdents64(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t = |call| names::listing_open(fd, call);
 }
 
-// Where the library can be read, by whom, and what it may take.
+// Calls that change where the library can be read, by whom, and its resources.
 hooks! {
     fn chroot(path: Path) -> c_int = |call| root::changing(call);
     fn setns(fd: c_int, kind: c_int) -> c_int = |call| root::changing(call);
@@ -414,9 +411,8 @@ fn lending() {
     report::lending();
 }
 
-/// Defines a function that first calls `$before` with its own arguments and then goes on
-/// to the address that returns, with all registers and the stack as they came: for
-/// functions whose arguments cannot be passed on (`execl`) or that return twice (`vfork`).
+/// Defines a function that first calls `$before` with its own arguments and then jumps to the returned address, with all registers and the
+/// stack unchanged: for functions whose arguments cannot be passed on (`execl`) or that return twice (`vfork`).
 macro_rules! gates {
     ($(fn $name:ident => $before:ident;)*) => {$(
         #[unsafe(no_mangle)]

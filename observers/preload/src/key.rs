@@ -13,11 +13,11 @@ use crate::real::{self, real};
 /// Keys below this have their values inside glibc's description of a thread: to set one allocates nothing.
 const INSIDE: u32 = 32;
 
-/// The key; [`NONE`] before there is one.
+/// The key; [`NONE`] before it is created.
 static KEY: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = u32::MAX;
 
-/// What is called with a thread's word when the thread ends, unless the word is null.
+/// Called with a thread's word when the thread ends, unless the word is null.
 type Ends = unsafe extern "C" fn(*mut c_void);
 type Create = unsafe extern "C" fn(*mut c_uint, Option<Ends>) -> c_int;
 type Get = unsafe extern "C" fn(c_uint) -> *mut c_void;

@@ -1,10 +1,8 @@
-//! The preload observer: tells the supervising foreread what this program reads and looks up.
+//! The preload observer: reports this program's reads and lookups to the supervising foreread.
 //!
-//! Loaded through `LD_PRELOAD`, it interposes the C library's file calls. Every hook
-//! makes the real call first and then, if anything was read or found, writes one event into this
-//! thread's ring ([`report`]). Data flows one way, from the program to the supervisor;
-//! what comes back is the mode, which can silence the library, and the advice to turn
-//! the kernel's read-ahead off on planned files ([`files`]).
+//! It is loaded through `LD_PRELOAD` and interposes the C library's file calls. Every hook makes the real call first, and then writes one
+//! event into this thread's ring ([`report`]) if anything was read or found. Data flow one way, from the program to the supervisor. Only
+//! the mode, which can silence the library, and the advice to turn the kernel's read-ahead off on planned files ([`files`]) flow back.
 //!
 //! Invariants:
 //! - The program's results, errno, output and order of calls are its own. The real call comes first, with the arguments as
@@ -62,7 +60,7 @@ mod watch;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // Nothing here is meant to panic; if it does, ending this process is all that is left.
+    // Nothing here is meant to panic; if it happens, the process can only be ended.
     sys::exit_group(134)
 }
 

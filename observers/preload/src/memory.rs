@@ -1,7 +1,7 @@
-//! What the library writes to when a program starts, side by side.
+//! All memory that the library writes when a program starts, side by side.
 //!
-//! The first write to a page costs a page fault, in each process: a good part of what the library costs a short one. So all that is
-//! larger than a word lies here, in the order in which it fits on one page, except what a fork must not copy ([`seat`](crate::seat)).
+//! The first write to a page costs a page fault in each process: a large part of the library's cost in a short one. So everything larger
+//! than a word is here, in the order in which it fits on one page, except for data that a fork must not copy ([`seat`](crate::seat)).
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -11,7 +11,7 @@ use foreread_ring::{PATH_MAX, RINGS, Slots};
 
 use crate::functions;
 
-/// How many directories are kept, the working directory among them. After them is a place for what was just asked.
+/// Number of directories kept, including the working directory. After them is a place for the path asked for last.
 pub const DIRECTORIES: usize = 17;
 
 /// A longer path of the program itself is asked for by each thread, and one of this library stays in the environment; bytes.
@@ -19,7 +19,7 @@ const LONGEST: usize = 512;
 
 #[repr(C)]
 pub struct Memory {
-    /// Of the C library's functions; 0 before all are looked up.
+    /// Addresses of the C library's functions; 0 before they are looked up.
     pub addresses: [AtomicUsize; functions::COUNT],
     /// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
     pub mapped: [AtomicPtr<Slots>; RINGS],

@@ -1,10 +1,10 @@
-//! Names: what a program looks up without opening it.
+//! Names that a program looks up without opening a file.
 //!
-//! What a call tells of the inode of the name itself is said along, so that nobody has to ask the kernel for it again.
+//! If a call returns the inode of the name itself, the inode is reported as well, so that no one has to ask the kernel again.
 //!
-//! Only what was found is said: the kernel has read the path then, so that it can be looked at. No system call is added for a
-//! path whose directory was seen to be opened; where nothing is reported, the call is all that is made. What cannot be told, as
-//! the directory of a process under a filter, stays unseen.
+//! Only found names are reported: the kernel has read the path then, so it can be read here. If the opening of the path's directory was
+//! seen, no system call is added; if nothing is reported, only the real call is made. A name that cannot be resolved, such as one in an
+//! unknown directory under a filter, stays unseen.
 
 use core::ffi::{c_char, c_int};
 
@@ -14,21 +14,21 @@ use foreread_ring::{
 
 use crate::{paths, report, seats, threads};
 
-/// How a name is used.
+/// The use of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// The inode it leads to is looked at, through symbolic links.
+    /// Its target's inode is looked up, through symbolic links.
     Through,
     /// The inode of the name itself.
     At,
     /// The entries of the directory are read.
     In,
-    /// What a descriptor has open is looked at, if the path is empty: that is no name.
+    /// With an empty path, the open file of a descriptor is looked up: that is no name.
     MaybeOpen(bool),
 }
 
 impl Look {
-    /// What the flags of a call that takes some (`AT_*`) ask for.
+    /// The use requested by flags (`AT_*`).
     #[inline(always)]
     pub fn by(flags: c_int) -> Self {
         let follows = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
@@ -72,7 +72,7 @@ impl Answer {
         Self::up_to(into, size_of::<T>())
     }
 
-    /// An answer of so many bytes at most.
+    /// An answer of at most this many bytes.
     #[inline(always)]
     pub fn up_to<T>(into: *const T, len: usize) -> Self {
         let from = into as usize;
@@ -91,7 +91,7 @@ impl Answer {
         if (self.from..self.from.saturating_add(self.len)).contains(&at) {
             return None;
         }
-        // What lies before the answer is as it was: the end of the string, or bytes of the string.
+        // Bytes before the answer are unchanged: the end of the string, or bytes of it.
         let unwritten = match self.from.checked_sub(at) {
             Some(before) => before.min(PATH_LEN),
             None => PATH_LEN,
@@ -106,7 +106,7 @@ impl Answer {
 /// The longest path that the kernel accepts, with its end, in bytes.
 const PATH_LEN: usize = libc::PATH_MAX as usize;
 
-/// What a call returns, and whether that says that the name was found.
+/// A call's result, which shows whether the name was found.
 pub trait Outcome: Copy {
     fn found(self) -> bool;
 }
@@ -158,7 +158,7 @@ pub fn answering<T: Outcome>(
     looking_at((base, path), look, answer, || None, call)
 }
 
-/// The same of a call that writes what the inode is to `into`.
+/// The same for a call that writes the inode to `into`.
 #[inline(always)]
 pub fn stating<T: Outcome>(
     base: c_int,
@@ -172,7 +172,7 @@ pub fn stating<T: Outcome>(
     looking_at((base, path), look, Answer::of(into), inode, call)
 }
 
-/// The same of `statx`, which writes as much as it knows.
+/// The same for `statx`, which writes the fields that it knows.
 #[inline(always)]
 pub fn stating_more<T: Outcome>(
     base: c_int,
@@ -202,7 +202,7 @@ fn looking_at<T: Outcome>(
     switches.mark();
     let outcome = call();
     if outcome.found() && is_news(area, switches) {
-        // What a link leads to says nothing of the link.
+        // The target of a link shows nothing about the link.
         let is_its_own = matches!(look, Look::At | Look::MaybeOpen(false));
         let inode = if is_its_own { inode() } else { None };
         // SAFETY: null, or the kernel has just read it.
@@ -213,7 +213,7 @@ fn looking_at<T: Outcome>(
     outcome
 }
 
-/// Whether a name that was found is to be reported: beside a plan only one that the thread may have waited for.
+/// True if a found name is to be reported: while a plan is followed, only a name for which the thread may have waited.
 #[inline(always)]
 fn is_news(area: &Shared, switches: Switches) -> bool {
     !switches.is_marked() || area.mode() == Mode::Record
@@ -298,7 +298,7 @@ fn listed(area: &Shared, fd: c_int, (start, switches): (u64, Switches)) {
     paths::of_directory(fd, |path| say(area, &[path], Look::In, (start, took), None));
 }
 
-/// Says that a name was used.
+/// Reports the use of a name.
 pub fn say(
     area: &Shared,
     path: paths::Parts<'_>,
@@ -313,7 +313,7 @@ pub fn say(
     // The longest path leaves no room for it.
     let inode = inode.filter(|_| len <= PATH_MAX - size_of::<Slot>());
     let first = encode::name(look.flags(), start, took, len, inode.as_ref());
-    // What there was no room for is counted.
+    // Lost events are counted.
     report::emit(area, |writer| match &inode {
         Some(inode) => writer.push_name(area, &first, inode, path),
         None => writer.push_path(area, &first, path),

@@ -33,7 +33,7 @@ pub fn opening(
     fd
 }
 
-/// An openat2, whose flags are the first word of what `how` points to.
+/// An openat2, with its flags in the first word at `how`.
 pub fn opening_how(
     base: c_int,
     path: *const c_char,
@@ -88,12 +88,12 @@ fn opened(
     files::set(fd, entry.unwrap_or(Entry::UNKNOWN));
 }
 
-/// Whether the file that is opened has no name.
+/// True if the opened file has no name.
 fn is_unnamed(flags: c_int) -> bool {
     flags & libc::O_TMPFILE == libc::O_TMPFILE
 }
 
-/// Says what was opened; what its descriptor is then.
+/// Reports an opened file. Returns the new state of its descriptor.
 fn say(
     area: &Shared,
     fd: c_int,
@@ -107,7 +107,7 @@ fn say(
         return Entry::IGNORED;
     }
     if !paths::is_watched(path) {
-        // What a descriptor leads to is found out at the first read.
+        // The file of the descriptor is found out at the first read.
         return if paths::is_of_descriptor(path) {
             Entry::UNKNOWN
         } else {
@@ -139,7 +139,7 @@ fn say(
     let len = path.iter().map(|part| part.len()).sum();
     let first = encode::open(inst, said, start, took, len);
     if !report::emit(area, |writer| writer.push_path(area, &first, path)) {
-        // The supervisor has not heard of it: it gets another chance at the first read.
+        // The report was lost: the first read tries again.
         return Entry::UNKNOWN;
     }
     if directory || mode == libc::O_WRONLY {
@@ -157,7 +157,7 @@ fn say(
     Entry::tracked(inst, mode == libc::O_RDWR, advised)
 }
 
-/// An open of a stream: `call` returns it. Where its closing is not seen, neither is what it reads.
+/// Opens a stream: `call` returns it. If its closing cannot be seen, its reads are not reported either.
 #[inline(always)]
 pub fn opening_stream(
     path: *const c_char,

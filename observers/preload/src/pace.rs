@@ -1,29 +1,29 @@
-//! Which reads the clock is asked about.
+//! Decides for which reads the clock is read.
 //!
-//! Asking it takes a third of what watching a read costs. A thread that reads quickly, one read after another, is
-//! taken to go on so as long as the kernel does not tell that it waited: then only the start of a read is looked up,
-//! and of a read like the one before, of the same file, call and length, not even that. After [`MEASURED`] of the first sort,
-//! or as many of the second as the ring takes together, one is measured all the same.
+//! Reading the clock takes a third of the cost of watching a read. A thread with quick reads, one after another, is assumed to continue so
+//! while the kernel does not report a switch: then only the start of a read is measured, and not even that for a read like the previous
+//! one, with the same file, call and length. After [`MEASURED`] reads of the first kind, or as many of the second as one ring slot counts,
+//! a read is measured in any case.
 
 use crate::area::stamp;
 
-/// A read is quick, in ticks, if it takes less, and begins less after the one before: no device answers in that time.
+/// A read is quick if its duration, and the time since the previous one, are less than this, in ticks: no device answers in that time.
 const QUICK: u64 = 1 << 14;
 
-/// What a call that found all in memory is said to have taken at most, in ticks, and one for each byte that was copied: it may have been
-/// interrupted, but has waited for nothing. A read that took longer counts as one that waited (`foreread_plan::waited`).
+/// Largest reported duration of a call that found all bytes in memory, in ticks, plus one tick per copied byte: it may have been
+/// interrupted, but has waited for nothing. A longer read counts as one that waited (`foreread_plan::waited`).
 const AT_ONCE: u64 = 1 << 13;
 
 /// Unless it took longer than this, in ticks, and one for each byte: some virtual disks answer before the reader is switched out.
 const LONG: u64 = 1 << 16;
 
-/// So many quick reads in a row are measured before that many are taken to be as quick, and between them.
+/// This many consecutive quick reads are measured before as many are assumed to be quick, and again between them.
 const MEASURED: u8 = 16;
 
 /// Longer reads take their time in copying, each its own; bytes.
 const SHORT: u64 = 16 << 10;
 
-/// What a call in which the thread was not switched out is said to have taken, in ticks; `len` bytes were copied.
+/// Reported duration of a call in which the thread was not switched out, in ticks; `len` bytes were copied.
 pub fn at_once(took: u64, len: u64) -> u64 {
     match took < LONG + len {
         true => took.min(AT_ONCE + len),
@@ -31,12 +31,12 @@ pub fn at_once(took: u64, len: u64) -> u64 {
     }
 }
 
-/// How quick a thread's reads are. Times are in ticks.
+/// The pace of a thread's reads. Times are in ticks.
 #[derive(Clone, Copy)]
 pub struct Pace {
     /// When the last read began that did not merely go on.
     began: u64,
-    /// What the last measured one took, and from one to the next.
+    /// Duration of the last measured read, and time from one read to the next.
     took: u64,
     period: u64,
     /// Quick ones measured in a row, up to [`MEASURED`].
@@ -49,7 +49,7 @@ pub struct Pace {
 pub struct Times {
     pub start: u64,
     pub took: u64,
-    /// Whether it was quick, as others before it, and the next may be taken to be so too.
+    /// True if it was quick like others before it, and the next one may be assumed to be quick.
     pub quick: bool,
 }
 
@@ -68,7 +68,7 @@ impl Pace {
     pub fn times(&mut self, begun: Option<u64>, ended: Option<u64>, len: u64, more: u16) -> Times {
         let since = u64::from(more) + 1;
         let due = self.began + (self.took + QUICK) * since;
-        // One not looked up may have begun later, by what else the thread has done since one was.
+        // An unmeasured read may have begun later, because of other work of the thread since the last measurement.
         let (looked_up, start) = match begun {
             Some(start) => (true, start),
             None => (false, self.began + self.period * since),

@@ -4,8 +4,8 @@
 //! kept in a small cache. Any number of threads read it side by side; a change needs it alone. Its lock is only ever tried,
 //! some times: who does not get it goes without. An entry lives until its descriptor is closed or the directory changed.
 //!
-//! A path is handed on in parts, and what the kernel says is written where it stays: a signal handler's stack has no room
-//! for a path.
+//! A path is passed on in parts, and the kernel's answers are written to their final place: a signal handler's stack has no room for a
+//! path.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::hint;
@@ -18,16 +18,16 @@ use crate::memory::{DIRECTORIES, Kept, MEMORY};
 use crate::sys::{self, Allowed};
 use crate::{home, table};
 
-/// The place for what was just asked.
+/// The place for the path asked for last.
 const ASKED: usize = DIRECTORIES;
 
 /// The key of a free place.
 const NONE: c_int = -1;
 
-/// How often the lock is tried: its holder may be the code that a signal handler has interrupted.
+/// Number of attempts to take the lock: its holder may be the code that a signal handler has interrupted.
 const TRIES: u32 = 1000;
 
-/// The lock while a thread changes what is kept; any other number is that of the threads that read.
+/// The lock's value while a thread changes the paths; any other value is the number of reading threads.
 const CHANGING: u32 = u32::MAX;
 
 struct Cache {
@@ -61,7 +61,7 @@ fn starts_with(path: Parts<'_>, with: &[u8]) -> bool {
     bytes(path).take(with.len()).eq(with)
 }
 
-/// Whether a path may name something to prefetch: the kernel's own file systems do not.
+/// True if a path may name a file to prefetch: the kernel's own file systems have none.
 pub fn is_watched(path: Parts<'_>) -> bool {
     starts_with(path, b"/")
         && ![&b"/proc/"[..], b"/sys/", b"/dev/"]
@@ -69,7 +69,7 @@ pub fn is_watched(path: Parts<'_>) -> bool {
             .any(|system| starts_with(path, system))
 }
 
-/// Whether a path names what some descriptor has open, whatever that is.
+/// True if a path names the open file of a descriptor.
 pub fn is_of_descriptor(path: Parts<'_>) -> bool {
     let [path] = path else { return false };
     *path == b"/dev/stdin"
@@ -105,7 +105,7 @@ fn ask_descriptor(allowed: Allowed, fd: c_int, buffer: &mut [u8; PATH_MAX]) -> O
         .filter(|path| path.first() == Some(&b'/') && !path.ends_with(b" (deleted)"))
 }
 
-/// Hands this program's own path to `work`; nothing if it is not known.
+/// Passes this program's own path to `work`, if it is known.
 pub fn of_program<T>(work: impl FnOnce(&[u8]) -> T) -> T {
     let Some(mut held) = Held::take() else {
         return work(b"");
@@ -127,8 +127,7 @@ pub fn of_program<T>(work: impl FnOnce(&[u8]) -> T) -> T {
     work(sys::readlink(allowed, EXE, &mut held.paths()[ASKED]).unwrap_or(b""))
 }
 
-/// Hands the absolute form of a path, given to a call that takes a directory's descriptor, to `work`; `None` if it cannot
-/// be told.
+/// Passes the absolute form of a path, given to a call with a directory's descriptor, to `work`; `None` if it is unknown.
 pub fn absolute<T>(base: c_int, path: &[u8], work: impl FnOnce(Parts<'_>) -> T) -> Option<T> {
     if path.first() == Some(&b'/') {
         return (path.len() <= PATH_MAX).then(|| work(&[path]));
@@ -144,13 +143,13 @@ pub fn absolute<T>(base: c_int, path: &[u8], work: impl FnOnce(Parts<'_>) -> T) 
     })?
 }
 
-/// Hands the path of the directory that is open as `fd` to `work`; `None` if it cannot be told.
+/// Passes the path of the directory that is open as `fd` to `work`; `None` if it is unknown.
 pub fn of_directory<T>(fd: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
     in_directory(fd, work)
 }
 
-/// Hands the path of a directory to `work`. One that is kept is read beside other threads: `work` may take long, as where a
-/// ring is full.
+/// Passes the path of a directory to `work`. A kept path is read with a shared lock, because `work` may take long, for example if a ring is
+/// full.
 fn in_directory<T>(key: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let reading = Reading::take()?;
     if let Some(place) = place_of(key) {
@@ -172,7 +171,7 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
     }
     let allowed = Allowed::now()?;
     if key == libc::AT_FDCWD {
-        // The cache belongs to the process whose memory this is.
+        // The cache belongs to the process that owns this memory.
         if home::at_home() {
             let place = ask_cwd(allowed, paths)?;
             return kept(place, paths);
@@ -181,7 +180,7 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
         return paths[ASKED].get(..len);
     }
     let len = ask_descriptor(allowed, key, &mut paths[ASKED])?.len();
-    // One that was not seen to be opened may be closed unseen.
+    // A directory whose opening was not seen may be closed unseen.
     if table::is_tracked(key) {
         keep(key, b"", len, paths);
     }
@@ -195,7 +194,7 @@ fn place_of(key: c_int) -> Option<usize> {
         .position(|k| k.load(Ordering::Relaxed) == key)
 }
 
-/// A place for a key, which nothing is known of yet: a free one, if there is one.
+/// A place for a new key: a free one, if there is one.
 fn place_for(key: c_int) -> usize {
     let turn = CACHE.turn.fetch_add(1, Ordering::Relaxed) % DIRECTORIES;
     let place = place_of(key).or_else(|| place_of(NONE)).unwrap_or(turn);
@@ -221,7 +220,7 @@ pub fn ask_working_directory(allowed: Allowed) {
 /// Keeps, for `key`, the path of a directory that was opened, or changed to, by a path in another directory.
 pub fn remember(key: c_int, base: c_int, path: &[u8]) {
     forget(key, key);
-    // Where dots lead, only the kernel can tell: it is asked when the path is needed.
+    // Only the kernel knows the target of dots: it is asked when the path is needed.
     if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
         return;
     }
@@ -244,7 +243,7 @@ pub fn remember_working_directory(fd: c_int) {
     });
 }
 
-/// Keeps the path of a directory whose descriptor `old` was duplicated as `new`, for that one, too.
+/// Copies the path of a directory whose descriptor `old` was duplicated as `new`.
 pub fn duplicated(old: c_int, new: c_int) {
     forget(new, new);
     if place_of(old).is_some() {
@@ -255,7 +254,7 @@ pub fn duplicated(old: c_int, new: c_int) {
     }
 }
 
-/// Copies a kept path to where what was just asked is; its length.
+/// Copies a kept path to the place for answers. Returns its length.
 fn copy(from: usize, paths: &mut Kept) -> Option<usize> {
     let len = CACHE.lengths[from].load(Ordering::Relaxed);
     let (kept, rest) = paths.split_at_mut(DIRECTORIES);
@@ -266,7 +265,7 @@ fn copy(from: usize, paths: &mut Kept) -> Option<usize> {
     Some(len)
 }
 
-/// Keeps, for `key`, the path whose first `len` bytes are where what was just asked is, and `tail` after a slash.
+/// Stores, for `key`, the first `len` bytes at the place for answers, followed by a slash and `tail`.
 fn keep(key: c_int, tail: &[u8], mut len: usize, paths: &mut Kept) -> Option<()> {
     let (kept, rest) = paths.split_at_mut(DIRECTORIES);
     let asked = &mut rest[ASKED - DIRECTORIES];
@@ -306,7 +305,7 @@ pub fn closing_stream(stream: *mut c_void) {
     }
 }
 
-/// Whether no directory was ever kept.
+/// True if no directory was ever stored.
 pub fn is_empty() -> bool {
     CACHE.turn.load(Ordering::Relaxed) == 0
 }
@@ -385,7 +384,7 @@ impl Drop for Reading {
     }
 }
 
-/// Changes the lock from one state to the next, if it is in the first.
+/// Changes the lock from `from` to `to`. False if it has another value.
 fn take(from: u32, to: u32) -> bool {
     let lock = &CACHE.lock;
     lock.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Which process this is, also after a fork, and whether it reports.
+//! The identity of this process, also after a fork, and whether it reports.
 
 use foreread_ring::Passage;
 
@@ -11,18 +11,17 @@ pub extern "C" fn before_fork() {
 }
 
 pub extern "C" fn after_fork() {
-    // Of this child's only thread, as the C library has just written down.
+    // The number of this child's only thread, which the C library has just stored.
     begin_anew(threads::number());
 }
 
-/// Whether this is the process the library's memory belongs to ([`home::at_home`]); a forked child has noticed then that it is
-/// one.
+/// True in the process to which the library's memory belongs ([`home::at_home`]). A forked child finds out here that it is one.
 pub fn at_home() -> bool {
     notice_fork();
     home::at_home()
 }
 
-/// This process's number, as far as it is known or the kernel may be asked.
+/// This process's id, if it is known or the kernel may be asked.
 pub fn pid() -> Option<u32> {
     if at_home() {
         Some(seat::owner())

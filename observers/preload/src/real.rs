@@ -1,8 +1,8 @@
-//! The C library's own functions, found behind ours, and what else it says of itself.
+//! The C library's own functions, found behind the hooks, and other facts about the C library.
 //!
-//! Invariant: all are looked up at once, when the library is initialised, or before that by the first hook that is called:
-//! another library's constructor may run before ours. No hook looks anything up later: that takes the loader's lock,
-//! which another thread may hold for as long as it loads a library, and a thread that it waits for may be in a hook.
+//! Invariant: all are looked up at once, when the library is initialised, or earlier by the first hook that is called: another library's
+//! constructor may run before ours. No hook looks anything up later. That would take the loader's lock, which another thread may hold while
+//! it loads a library, and a thread for which it waits may be in a hook.
 
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ impl Real {
 
 /// Looks all functions up.
 pub fn look_up_all() {
-    // A page that is read before it is written to costs two page faults.
+    // A page that is read before it is written costs two page faults.
     MEMORY.addresses[0].store(0, Ordering::Relaxed);
     symbols::find_all(&WANTED, &MEMORY.addresses);
     for address in &MEMORY.addresses {

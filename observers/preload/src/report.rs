@@ -1,6 +1,6 @@
 //! Events into the ring.
 //!
-//! Which process this is, is [`process`]' business, and which thread has which ring [`seats`](crate::seats)'.
+//! [`process`] knows the process, and [`seats`](crate::seats) the ring of each thread.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,11 +15,10 @@ use crate::seat::{self, Busy, Seat};
 use crate::seats::seated;
 use crate::{area, heartbeat, process, table, threads};
 
-/// The number that [`Wanted::mode`] told when there was something to report last: while there is not, what the
-/// descriptor table says may go stale.
+/// [`Wanted::mode`] when something was last to be reported: while nothing is, the descriptor table may become outdated.
 static TIME: AtomicU32 = AtomicU32::new(0);
 
-/// The area, if there is anything to report now.
+/// The area, if anything is to be reported now.
 #[inline(always)]
 pub fn active() -> Option<&'static Shared> {
     let area = area()?;
@@ -33,7 +32,7 @@ pub fn active() -> Option<&'static Shared> {
     Some(area)
 }
 
-/// Does what there is to do though nothing is reported: takes back advice that is over.
+/// Actions while nothing is reported: withdraws advice that is over.
 #[cold]
 pub fn settle() {
     let done = area().map_or(Wanted::NOT_DONE, |area| area.wanted().once_done());
@@ -60,7 +59,7 @@ pub fn attach(area: &'static Shared) {
     // costs the exactness of offsets shared with a child.
     unsafe { libc::pthread_atfork(Some(process::before_fork), None, Some(process::after_fork)) };
     let (mode, time) = area.wanted().mode();
-    // What is opened while nothing is reported has to be found out later.
+    // Files opened while nothing is reported must be examined later.
     TIME.store(
         if mode == Mode::Mute { u32::MAX } else { time },
         Ordering::Relaxed,
@@ -76,7 +75,7 @@ pub struct Read {
     pub start: Start,
     /// When it ended, in ticks: `None` where that was just now, and the thread was not switched out meanwhile.
     pub ended: Option<u64>,
-    /// What was read, in bytes.
+    /// The bytes read.
     pub offset: u64,
     pub len: u64,
 }
@@ -86,11 +85,11 @@ pub struct Read {
 pub enum Start {
     /// In ticks.
     At(u64),
-    /// At once after the one before by the thread in this seat, should it turn out to be another like that.
+    /// Directly after the previous one by the thread in this seat, if it proves to be equal to it.
     AtOnce(&'static Seat),
 }
 
-/// How long a call took that began at `start`, and just before which these switches were marked, in ticks.
+/// Duration of a call that began at `start`, just after these switches were marked, in ticks.
 pub fn spent(start: u64, switches: Switches) -> u64 {
     let took = stamp().wrapping_sub(start);
     match switches.is_marked() {
@@ -114,8 +113,8 @@ pub fn begin(area: &Shared) -> (Switches, Start) {
     (switches, Start::At(start))
 }
 
-/// Publishes a read that came at once, and in which the thread did not wait, if it is another like the one before: of
-/// the same file and kind, as many bytes. Returns whether it is.
+/// Publishes a read directly after the previous one, in which the thread did not wait, if it is equal to that: same file, kind and length.
+/// True if it is.
 #[inline(always)]
 pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64) -> bool {
     let Some(mut busy) = Busy::quietly(seat) else {

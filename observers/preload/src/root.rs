@@ -1,11 +1,11 @@
 //! Another root directory, other mounts, another user, less access, less memory: where this library cannot be loaded any more, no loader
 //! is asked for it.
 //!
-//! A loader says on the program's own standard error what it cannot preload, for each program started there. So the
-//! library's path is taken out of `LD_PRELOAD`, where foreread has put it, and the user's own are left. The variable is
-//! changed where the kernel has put it when the program began, and where the program has it now: many copy their environment,
-//! and write their title over what the kernel has put there. That copy, and any other that is handed to a program from then on, is
-//! looked at and changed by the kernel, which knows what is there; under a filter, where it cannot be asked, the copy stays as it is.
+//! A loader prints an error on the program's own standard error for each library that it cannot preload, in each program started there. So
+//! the library's path is removed from `LD_PRELOAD`, where foreread has put it, and the user's own entries stay. The variable is changed
+//! where the kernel put it at the program's start, and where the program has it now: many programs copy their environment and overwrite the
+//! original with their title. That copy, and any other passed to a program from then on, is read and changed by the kernel, which knows
+//! which addresses are valid. Under a filter the kernel cannot be asked, and the copy stays unchanged.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
@@ -18,18 +18,18 @@ use crate::symbols;
 use crate::sys::{self, Allowed};
 
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-/// How this library's path ends.
+/// The end of this library's path.
 const LIBRARY: &[u8] = b"/libforeread_preload.so";
 /// From here on each loader sees another path: to the library, or to one of its own kind.
 const BY_LOADER: &[u8] = b"/$LIB/";
 
-/// The variable, as the kernel has put it there; null if there is none.
+/// The variable where the kernel put it; null if there is none.
 static GIVEN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// How long this library's path in the variable is; 0 until that is known.
+/// Length of this library's path in the variable; 0 until it is known.
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the library was taken out of the environment.
+/// True if the library was removed from the environment.
 static WITHDRAWN: AtomicBool = AtomicBool::new(false);
 
 /// The longest value of the variable that is changed in the program's own copy of its environment, with its name.
@@ -37,7 +37,7 @@ const ROOM: usize = 1024;
 /// Descriptors that a process may have, below which its children do without the library: the standard ones, and some that it may have
 /// inherited.
 const DESCRIPTORS: u64 = 8;
-/// So many variables of that copy are looked at, and so many at a time.
+/// Number of variables of that copy that are examined, and of those examined at once.
 const MOST: usize = 4096;
 const AT_A_TIME: usize = 32;
 
@@ -95,8 +95,8 @@ pub fn changing<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `call` takes access to files away from this process and its children (Landlock). What is left could be seen only by
-/// opening the library, for which a descriptor would be needed.
+/// `call` removes access to files from this process and its children (Landlock). The remaining access could be tested only by opening the
+/// library, which needs a descriptor.
 pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     let result = call();
     if result.into() == 0 {
@@ -105,8 +105,8 @@ pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `call` limits a resource of a process, 0 for this one, to what `limits` points to, the soft limit first. Of memory that is limited
-/// nothing is taken for the library; where hardly any descriptor is left, a loader might not be able to open it, and would say so.
+/// `call` limits a resource of a process (0 for this one) to the value at `limits`, the soft limit first. With limited memory nothing is
+/// taken for the library. With few descriptors a loader might be unable to open it, and would print an error.
 pub fn limiting<T: Copy + Into<i64>>(
     process: c_int,
     resource: c_int,
@@ -130,7 +130,7 @@ pub fn limiting<T: Copy + Into<i64>>(
     result
 }
 
-/// Whether a number that a call was given for a process stands for this one.
+/// True if a process id given to a call is this process.
 fn is_own(process: c_int) -> bool {
     let own = || Allowed::now().map(sys::getpid);
     process == 0 || u32::try_from(process).ok() == own()
@@ -143,20 +143,20 @@ pub fn leave_out() {
     }
 }
 
-/// Whether the library is in this process's environment, as far as is known, and the environment is its own: a child that only borrows the
-/// memory would change its parent's. A process that reports nothing, as in another PID namespace, may start programs all the same.
+/// True if the library is in this process's environment, as far as is known, and the environment is its own: a child that borrows the
+/// memory would change its parent's. A process that reports nothing, as in another PID namespace, may still start programs.
 fn has_own_environment() -> bool {
     is_noted() && (process::at_home() || area().is_none())
 }
 
-/// This library's path, as the environment has it; empty until it is known.
+/// This library's path in the environment; empty until it is known.
 fn library() -> &'static [u8] {
     // SAFETY: as long as it is told to be, it is written no more.
     let all = unsafe { &*MEMORY.library.0.get() };
     all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[])
 }
 
-/// Takes the library out of the environment unless it `stays`, by its path there.
+/// Removes the library from the environment, unless `stays` accepts its path there.
 fn withdraw(stays: impl Fn(&[u8]) -> bool) {
     let path = library();
     if path.is_empty() || stays(path) {
@@ -176,8 +176,8 @@ fn withdraw(stays: impl Fn(&[u8]) -> bool) {
     handing_on(unsafe { environ }.cast());
 }
 
-/// The program hands this list of variables, or none, to another program. Shells keep their environment in memory of their own, and make
-/// such a list of it.
+/// The program passes this list of variables, or none, to another program. Shells keep their environment in memory of their own, and build
+/// such a list from it.
 pub fn handing_on(list: Strings) {
     if WITHDRAWN.load(Ordering::Relaxed)
         && let Some(allowed) = Allowed::now()
@@ -186,8 +186,8 @@ pub fn handing_on(list: Strings) {
     }
 }
 
-/// Takes a path, and what separates it from the next, out of the variable, with its name and terminated; its length then
-/// with its end. `None` if the path is not in it.
+/// Removes a path and its separator from the terminated variable, which begins with its name. Returns its new length including the end;
+/// `None` if the path is not in it.
 fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
     let len = variable.iter().position(|&byte| byte == 0)?;
     let mut from = VARIABLE.len();
@@ -202,12 +202,12 @@ fn take_out(variable: &mut [u8], path: &[u8]) -> Option<usize> {
     Some(len + 1 - (next - from))
 }
 
-/// Whether the library was in the environment when the program began, and the kernel may be asked what becomes of it.
+/// True if the library was in the environment at the program's start, and the kernel may be asked.
 fn is_noted() -> bool {
     LEN.load(Ordering::Relaxed) != 0
 }
 
-/// The same in a list of variables, such as the one that the program has its environment in now.
+/// The same in a list of variables, such as the program's present environment.
 fn take_out_of_list(allowed: Allowed, list: usize, path: &[u8]) {
     let mut seen = 0;
     while seen < MOST {
@@ -236,7 +236,7 @@ fn take_out_of_list(allowed: Allowed, list: usize, path: &[u8]) {
     }
 }
 
-/// Whether the loader can open the library and run it, as far as the kernel may be asked.
+/// True if the loader can open and map the library, as far as the kernel may be asked.
 fn is_loadable(path: &[u8]) -> bool {
     let by_loader = path
         .windows(BY_LOADER.len())

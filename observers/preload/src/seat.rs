@@ -1,8 +1,7 @@
-//! One thread's end of its ring, and all that a fork must not copy.
+//! A thread's end of its ring, and all data that a fork must not copy.
 //!
-//! What a process knows of its rings lies on one page that the kernel wipes in forked children, so that a child can never write
-//! into its parent's rings, however it was forked; a child that shares memory (vfork) borrows its parent's ring while the parent
-//! waits.
+//! A process's data about its rings are on one page that the kernel zeroes in forked children, so a child can never write into its parent's
+//! rings, however it was forked. A child that shares memory (vfork) borrows its parent's ring while the parent waits.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -27,7 +26,7 @@ const NOBODYS: u32 = 3;
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
 
-/// What a fork must not copy.
+/// Data that a fork must not copy.
 #[repr(C, align(4096))]
 pub struct Own {
     /// This process, 0 in a forked child that has not noticed yet.
@@ -39,15 +38,15 @@ pub struct Own {
 /// A thread's end of the ring with the same index.
 #[repr(C, align(128))]
 pub struct Seat {
-    /// [`WIPED`] in a forked child, [`NOBODYS`] of the one that is [`HELPERS`], else whether an event is being written:
-    /// a signal handler's own events must not come between.
+    /// [`WIPED`] in a forked child, [`NOBODYS`] in the seat of [`HELPERS`], otherwise whether an event is being written: a signal handler's
+    /// events must not come between.
     pub state: AtomicU32,
     /// True if the start time of this thread's next read need not be recorded.
     pub goes_on: AtomicBool,
     /// Events that were not said since one was begun.
     pub unsaid: AtomicU32,
     pub tid: AtomicU32,
-    /// On one line of the processor's cache with what is before it: a read that goes on needs no more.
+    /// On the same cache line as the fields before: a read that continues the previous one needs no other.
     pub writer: UnsafeCell<MaybeUninit<Writer<'static>>>,
     pub pace: UnsafeCell<Pace>,
 }
@@ -101,7 +100,7 @@ pub fn forget() {
     forget_main();
 }
 
-/// This thread's end of its ring while an event is written, which keeps signal handlers of this thread out of it.
+/// A thread's end of its ring while an event is written, during which signal handlers of this thread cannot use it.
 pub struct Busy<'a>(&'a Seat);
 
 impl<'a> Busy<'a> {
@@ -147,7 +146,7 @@ pub fn main_seat() -> Option<&'static Seat> {
     unsafe { MAIN_SEAT.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Counts a read as one of the main thread's streak, if it is one.
+/// Counts a read as part of the main thread's streak, if it is one.
 #[inline(always)]
 pub fn goes_on(fd: c_int, got: isize) -> bool {
     let Some(seat) = main_seat() else {
@@ -163,8 +162,7 @@ pub fn goes_on(fd: c_int, got: isize) -> bool {
     goes_on.is_some()
 }
 
-/// Whether this thread is not one of the program's ([`threads::is_helper`]): what it does with descriptors is to be left
-/// alone.
+/// True if this thread is not the program's ([`threads::is_helper`]): its calls on descriptors are ignored.
 pub fn in_helper() -> bool {
     if threads::is_alone() || main_seat().is_some() {
         return false;

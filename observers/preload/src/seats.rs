@@ -1,10 +1,10 @@
-//! Which thread has which ring.
+//! Assigns rings to threads.
 //!
-//! Each thread that has something to say claims a ring, whose slots the process maps then if it has not yet, and keeps it
-//! as a word of its own ([`key`]).
+//! Each thread with something to report claims a ring, whose slots the process maps if necessary, and stores it in a word of its own
+//! ([`key`]).
 //!
-//! A signal handler that comes in the middle of an event finds the seat busy and says nothing. One that leaves by
-//! `siglongjmp` leaves it busy: after [`ABANDONED`] events that were not said, the event is taken for given up.
+//! A signal handler that interrupts an event finds the seat busy and reports nothing. If it leaves by `siglongjmp`, the seat stays busy:
+//! after [`ABANDONED`] lost events the interrupted event counts as abandoned.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -20,16 +20,16 @@ pub use crate::seat::{in_helper, main_seat};
 use crate::sys::{self, Allowed};
 use crate::{key, paths, process, threads};
 
-/// Whether reads through stdio are seen.
+/// True if reads through stdio are seen.
 static SEES_STDIO: AtomicBool = AtomicBool::new(false);
 
-/// Which process this was before it was forked.
+/// The id of this process's parent at its fork.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 
-/// So many events are not said before the one that was being written is taken for given up.
+/// Number of lost events after which an interrupted event counts as abandoned.
 const ABANDONED: u32 = 64;
 
-/// How long a thread that found all rings taken goes without one, in events.
+/// Number of events after which a thread that found all rings taken tries again.
 const CLAIM_EVERY: u32 = 1024;
 
 /// Events since all rings were last found taken.
@@ -50,20 +50,19 @@ pub fn see_stdio() {
     SEES_STDIO.store(true, Ordering::Relaxed);
 }
 
-/// Whether reads through stdio are seen.
+/// True if reads through stdio are seen.
 pub fn sees_stdio() -> bool {
     SEES_STDIO.load(Ordering::Relaxed)
 }
 
-/// Takes a seat for this thread, if it has none.
+/// Claims a seat for this thread, if it has none.
 pub fn sit(area: &Shared) {
     if main_seat().is_none() {
         of_thread(area);
     }
 }
 
-/// Does with this thread's end of its ring what publishes one event, and returns what that returns: whether it was
-/// published.
+/// Calls `publish` with this thread's end of its ring and returns its result: whether an event was published.
 #[inline(always)]
 pub fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer<'static>) -> bool) -> bool {
     let seat = match main_seat() {
@@ -92,7 +91,7 @@ fn quiet_seat(area: &Shared) -> Option<&'static Seat> {
     (seat.state.load(Ordering::Relaxed) == QUIET || is_abandoned()).then_some(seat)
 }
 
-/// Whether this thread has a ring.
+/// True if this thread has a ring.
 pub fn is_seated() -> bool {
     !key::get().is_null()
 }

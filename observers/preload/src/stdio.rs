@@ -1,11 +1,9 @@
 //! glibc's stdio, which calls its own read, seek and close directly.
 //!
-//! Its file streams go through one table of functions, `_IO_file_jumps` (and
-//! `_IO_wfile_jumps` for wide ones). glibc checks where a stream's table lies but not
-//! what is in it, so the constructor replaces the entries for read, seek and close by
-//! hooks that call the originals. That sees every refill with its exact size and costs
-//! nothing on calls served from the buffer. If the entries are not what is expected,
-//! nothing is touched and stdio is reported as not observed.
+//! Its file streams use one table of functions, `_IO_file_jumps` (and `_IO_wfile_jumps` for wide ones). glibc checks the address of a
+//! stream's table but not its content, so the constructor replaces the entries for read, seek and close by hooks that call the originals.
+//! The hooks see every refill with its exact size, and cost nothing for calls served from the buffer. If the entries are not as expected,
+//! they are left alone and stdio is reported as not observed.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,11 @@
 //! Reads that are counted and no more.
 //!
-//! A program that reads a file from front to back makes one call after the other that differ in nothing. Once such a read
-//! has been published, and the ring has a place where more can be counted, what they must have in common is written down
-//! ([`Streak::begin`]). As long as they do, that is compared before and after the call, and one is added in the ring: of
-//! what else is done about a read, all is to be done by whoever writes to the ring next ([`Streak::settle`]).
+//! A program that reads a file from front to back makes one equal call after another. When such a read has been published, and the ring
+//! slot can count more, their common properties are stored ([`Streak::begin`]). While calls match them, they are compared before and after
+//! the call, and the ring's counter is increased. All other actions of a read are left to the next event in the ring ([`Streak::settle`]).
 //!
-//! Invariant: one instruction adds one, so that a signal handler's own such reads come before or after. Only a process's main
-//! thread has a streak, while there is no other, and makes these calls without the C library ([`direct`]).
+//! Invariant: the counter is increased by one instruction, so a signal handler's own such reads come before or after it. Only a process's
+//! single main thread has a streak, and makes these calls without the C library ([`direct`]).
 
 use core::ffi::c_int;
 use core::ptr;
@@ -20,20 +19,20 @@ use crate::{area, direct, threads};
 /// No descriptor.
 const NONE: c_int = -1;
 
-/// What the reads have in common, on one line of the processor's cache.
+/// The common properties of the reads, on one cache line.
 #[repr(C, align(64))]
 pub struct Streak {
-    /// As [`thread`] has it; 0 if there is no streak, as in a forked child.
+    /// In the form of [`thread`]; 0 without a streak, as in a forked child.
     thread: AtomicUsize,
-    /// What the supervisor wants.
+    /// The supervisor's wishes.
     wanted: AtomicU32,
     /// The descriptor, at whose cursor they read; [`NONE`] if no more can be counted.
     fd: AtomicI32,
-    /// What each asks for and gets, in bytes.
+    /// Length requested and returned by each, in bytes.
     len: AtomicU64,
     descriptor: AtomicPtr<Descriptor>,
     entry: AtomicU64,
-    /// Where the ring counts them, and how many more that can take.
+    /// The ring's counter, and how much higher it may go.
     counter: AtomicPtr<AtomicU64>,
     left: AtomicU64,
 }
@@ -53,7 +52,7 @@ impl Streak {
         }
     }
 
-    /// Whether a read at the cursor that is about to be made may be one of them.
+    /// True if a read at the cursor that is about to be made may be one of them.
     #[inline(always)]
     pub fn may_go_on(&self, fd: c_int, len: usize) -> bool {
         self.fd.load(Ordering::Relaxed) == fd
@@ -64,7 +63,7 @@ impl Streak {
             && threads::is_marked()
     }
 
-    /// Counts the read, if it is one of them: whether there may be another. The caller keeps signal handlers out.
+    /// Counts the read if it is one of them. True if another may follow. The caller keeps signal handlers out.
     #[inline(always)]
     pub fn goes_on(&self, fd: c_int, got: isize) -> Option<bool> {
         let len = self.len.load(Ordering::Relaxed);
@@ -89,8 +88,7 @@ impl Streak {
         Some(!is_last)
     }
 
-    /// Begins, after a read at the cursor of a descriptor that nobody else can move, which was published in place of the one before, by
-    /// the main thread.
+    /// Begins a streak after a published read by the main thread, at a cursor that belongs to its descriptor alone.
     pub fn begin(&self, writer: &Writer, fd: c_int, descriptor: &'static Descriptor, len: u64) {
         let Some((counter, left)) = writer.counter() else {
             return;
@@ -112,7 +110,7 @@ impl Streak {
         self.thread.store(own, Ordering::Relaxed);
     }
 
-    /// Tells the thread's end of the ring what was counted, if the thread has a streak, and ends it.
+    /// Enters the count in the thread's end of the ring, if the thread has a streak, and ends the streak.
     #[inline(always)]
     pub fn settle(&self, writer: &mut Writer) {
         if self.is_own() {
@@ -122,7 +120,7 @@ impl Streak {
         }
     }
 
-    /// The cursor has moved by other means: the next read is none of them.
+    /// The cursor was moved by other means: the next read is not one of them.
     pub fn pause(&self) {
         if self.is_own() {
             self.fd.store(NONE, Ordering::Relaxed);

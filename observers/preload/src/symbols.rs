@@ -1,19 +1,18 @@
 //! The next definitions of functions and variables after this library, in the objects that the program was started with.
 //!
-//! `dlsym(RTLD_NEXT, …)` finds the same. But it takes a lock and about 0.5 µs a function, and the library needs some
-//! eighty of them in each process: more than all else that a start costs. Here each takes some 50 ns: the objects are gone
-//! through in the order in which the loader searches them, by their own hash tables (the GNU extension to the ELF
-//! format). What that cannot do, an object without such a table or a function that is chosen at run time, is left to
-//! `dlsym`.
+//! `dlsym(RTLD_NEXT, …)` finds the same functions. But it takes a lock and about 0.5 µs per function, and the library needs about eighty of
+//! them in each process: more than all other costs of a start. Here each takes about 50 ns: the objects are searched in the loader's order,
+//! by their own hash tables (the GNU extension to the ELF format). Objects without such a table, and functions that are chosen at run time,
+//! are left to `dlsym`.
 //!
-//! The list of objects is the one that the loader keeps for debuggers (`_r_debug`). It only grows at its end while the
-//! program is being started, and is not looked at later.
+//! The list of objects is the one that the loader keeps for debuggers (`_r_debug`). It only grows at its end while the program is being
+//! started, and is not read later.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// `struct link_map` of link.h, as far as it is public.
+/// `struct link_map` of link.h, its public part.
 #[repr(C)]
 struct Object {
     base: usize,
@@ -23,7 +22,7 @@ struct Object {
     previous: *const Object,
 }
 
-/// `struct r_debug` of link.h, as far as it is needed.
+/// `struct r_debug` of link.h, the needed part.
 #[repr(C)]
 struct Debug {
     version: i32,
@@ -56,7 +55,7 @@ const VERSYM: i64 = 0x6fff_fff0;
 
 const OBJECT: u8 = 1;
 const FUNC: u8 = 2;
-/// A version that is not what a name without a version means.
+/// Marks a version that a name without a version does not match.
 const HIDDEN: u16 = 0x8000;
 const UNDEFINED: u16 = 0;
 
@@ -90,7 +89,7 @@ fn objects() -> Option<impl Iterator<Item = &'static Object>> {
 }
 
 impl Tables {
-    /// Of an object; `None` if it has none of the kind.
+    /// The hash table of an object; `None` if it has none.
     fn of(object: &Object) -> Option<Self> {
         let base = object.base;
         let (mut strings, mut symbols, mut versions, mut hashes) = (0, 0, 0, 0);
@@ -210,7 +209,7 @@ impl<const COUNT: usize> Wanted<COUNT> {
     }
 }
 
-/// Whether the program is started with an object whose name has this in it.
+/// True if the program was started with an object whose name contains `part`.
 pub fn is_loaded(part: &[u8]) -> bool {
     let Some(mut objects) = objects() else {
         return false;
@@ -230,8 +229,8 @@ pub fn is_loaded(part: &[u8]) -> bool {
     })
 }
 
-/// Whether a terminated string begins with these bytes. The C library's functions for strings lie on pages that a short program
-/// has no other use for.
+/// True if a terminated string begins with these bytes. The C library's string functions are on pages that a short program does not use
+/// otherwise.
 ///
 /// # Safety
 /// The string must be terminated.
@@ -249,7 +248,7 @@ pub unsafe fn begins(string: *const c_char, with: &[u8]) -> bool {
     true
 }
 
-/// The value of an entry of a dynamic section, if there is one.
+/// The value of an entry of a dynamic section, if it exists.
 pub fn value_of(mut dynamic: *const Dynamic, tag: i64) -> Option<usize> {
     // SAFETY: an object's dynamic section ends with a null entry.
     while let Some(entry) = unsafe { dynamic.as_ref() }.filter(|entry| entry.tag != NULL) {
@@ -261,7 +260,7 @@ pub fn value_of(mut dynamic: *const Dynamic, tag: i64) -> Option<usize> {
     None
 }
 
-/// Whether an object is the kernel's, which defines none of the names.
+/// True for the kernel's object, which defines none of the names.
 fn is_kernels(object: &Object) -> bool {
     // SAFETY: the loader's names are terminated.
     unsafe { begins(object.name, b"linux-") }
@@ -298,7 +297,7 @@ pub fn find_all<const COUNT: usize>(wanted: &Wanted<COUNT>, places: &[AtomicUsiz
     }
 }
 
-/// Whether two terminated strings are the same.
+/// True if two terminated strings are equal.
 ///
 /// # Safety
 /// Both must be terminated.
@@ -315,8 +314,8 @@ unsafe fn is_same(mut one: *const u8, mut other: *const u8) -> bool {
     false
 }
 
-/// The next definition of a symbol after this library, as `dlsym` finds it; 0 if there is none, or no `dlsym`, which an older
-/// glibc has in libdl.
+/// The next definition of a symbol after this library, as found by `dlsym`; 0 if there is none, or no `dlsym`, which is in libdl for an
+/// older glibc.
 pub fn next(name: &CStr) -> usize {
     type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
     type Dlerror = unsafe extern "C" fn() -> *mut c_char;
@@ -329,7 +328,7 @@ pub fn next(name: &CStr) -> usize {
         let dlsym = core::mem::transmute::<usize, Dlsym>(dlsym);
         let found = dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize;
         if found == 0 {
-            // What it has to say is not for the program.
+            // Clears the error, which is not meant for the program.
             core::mem::transmute::<usize, Dlerror>(dlerror)();
         }
         found

@@ -12,7 +12,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a filter may be in force.
+/// True if a filter may be in force.
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
 /// Permission to make a system call that the program would not make by itself.
@@ -32,7 +32,7 @@ impl Allowed {
     }
 }
 
-/// Whether the process is, or may be, under a filter.
+/// True if the process is, or may be, under a filter.
 #[inline(always)]
 pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
@@ -43,11 +43,10 @@ pub fn confine(is_confined: bool) -> bool {
     CONFINED.swap(is_confined, Ordering::SeqCst)
 }
 
-/// One system call.
+/// A system call.
 ///
 /// # Safety
-/// The arguments must be what the call expects; pointers must be valid for what it does
-/// with them.
+/// The arguments must be valid for the call, and pointers for its use of them.
 #[inline(always)]
 pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
@@ -115,7 +114,7 @@ pub fn thread_name(_: Allowed) -> [u8; 16] {
     name
 }
 
-/// Whether reading the time-stamp counter is no fault.
+/// True if reading the time-stamp counter is permitted.
 pub fn has_counter(_: Allowed) -> bool {
     let mut state: c_int = 0;
     let at = &raw mut state as usize;
@@ -146,7 +145,7 @@ pub fn nap(_: Allowed) {
     };
 }
 
-/// A clock, in ns. Through the C library, whose version makes no system call.
+/// Reads a clock, in ns, through the C library, which makes no system call.
 pub fn clock(id: libc::clockid_t) -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -181,7 +180,7 @@ pub fn close(_: Allowed, fd: c_int) {
     unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Reads at a descriptor's cursor; what was read.
+/// Reads at a descriptor's cursor. Returns the bytes read.
 pub fn read(_: Allowed, fd: c_int, buffer: &mut [u8]) -> &[u8] {
     let args = [
         fd as usize,
@@ -198,7 +197,7 @@ pub fn read(_: Allowed, fd: c_int, buffer: &mut [u8]) -> &[u8] {
         .unwrap_or(&[])
 }
 
-/// Whether this process may read, or search, what is at a path; `None` where the kernel cannot tell.
+/// True if this process may read, or search, the file at a path; `None` if the kernel cannot tell.
 pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
     const FACCESSAT2: libc::c_long = 439;
     let mode = libc::R_OK as usize;
@@ -218,7 +217,7 @@ pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
     }
 }
 
-/// Whether what is at a path lies on a mount from which programs may be run.
+/// True if the file at a path is on a mount from which programs may be run.
 pub fn may_hold_programs(_: Allowed, path: &CStr) -> bool {
     /// The kernel's `struct statfs`, in words, and which of them are the mount's flags.
     const WORDS: usize = 15;
@@ -253,7 +252,7 @@ pub fn status_flags(allowed: Allowed, fd: c_int) -> c_int {
     fcntl(allowed, fd, libc::F_GETFL)
 }
 
-/// Whether a file in memory can change its length no more.
+/// True if a file in memory can no longer change its length.
 pub fn is_sealed(allowed: Allowed, fd: c_int) -> bool {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     let found = fcntl(allowed, fd, libc::F_GET_SEALS);
@@ -267,18 +266,18 @@ pub struct Regular {
     pub owner: u32,
 }
 
-/// What a descriptor is of; `None` for anything but a regular file.
+/// The file of a descriptor; `None` for anything but a regular file.
 pub fn regular(_: Allowed, fd: c_int) -> Option<Regular> {
     stat(|at| [libc::SYS_fstat as usize, fd as usize, at, 0, 0])
 }
 
-/// What is at a path, which a link may lead to; `None` for anything but a regular file.
+/// The file at a path, through links; `None` for anything but a regular file.
 pub fn regular_at(_: Allowed, path: &CStr) -> Option<Regular> {
     let path = path.as_ptr() as usize;
     stat(|at| [libc::SYS_newfstatat as usize, HERE, path, at, 0])
 }
 
-/// A call with these number and arguments, given where to put what it finds.
+/// Makes a call with these number and arguments, given the place for its result.
 fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
     let [number, a, b, c, d] = call_of(stat.as_mut_ptr() as usize);
@@ -300,24 +299,24 @@ pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bo
     peek(allowed, from, into) == size_of_val(into)
 }
 
-/// Copies memory of the program's from an address, whatever is there, less than a page; how many bytes could be read.
+/// Copies memory of the program from any address, less than a page. Returns the number of bytes that could be read.
 pub fn peek<T: Copy>(allowed: Allowed, from: usize, into: &mut [T]) -> usize {
     let (here, len) = (into.as_mut_ptr() as usize, size_of_val(into));
     // SAFETY: `into` is writable for its length; whatever is read there is one of its kind, a number.
     unsafe { between(allowed, libc::SYS_process_vm_readv, here, from, len) }
 }
 
-/// Copies to memory of the program's, as far as it is there and can be written to.
+/// Copies to memory of the program, as far as it can be written.
 pub fn poke(allowed: Allowed, to: usize, from: &[u8]) {
     let here = from.as_ptr() as usize;
     // SAFETY: `from` is readable for its length; the caller knows what is in the place.
     unsafe { between(allowed, libc::SYS_process_vm_writev, here, to, from.len()) };
 }
 
-/// Has the kernel copy between two places of this process's memory; how many bytes it could.
+/// Makes the kernel copy between two places of this process's memory. Returns the number of copied bytes.
 ///
 /// # Safety
-/// `here` must be as long as said, and writable where it is written.
+/// `here` must have the given length, and be writable if it is written.
 unsafe fn between(
     allowed: Allowed,
     number: libc::c_long,
@@ -382,7 +381,7 @@ pub fn getcwd(_: Allowed, buffer: &mut [u8]) -> Option<usize> {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is writable for its length.
     let len = unsafe { call(libc::SYS_getcwd, [at, len, 0, 0, 0, 0]) };
-    // The length includes the final zero byte. One outside the root does not begin with a slash.
+    // The length includes the final zero byte. A path outside the root does not begin with a slash.
     let len = usize::try_from(len).ok()?.checked_sub(1)?;
     (buffer.first() == Some(&b'/')).then_some(len)
 }
@@ -410,8 +409,8 @@ pub fn map_private(_: Allowed, len: usize) -> Option<*mut c_void> {
     mapped(unsafe { call(libc::SYS_mmap, args) })
 }
 
-/// Maps once more the file that is mapped, shared, at `of`: the bytes `from` to `from + len` from there on. Without a
-/// descriptor: the kernel duplicates a shared mapping whose old length is said to be 0, for as many bytes as wanted.
+/// Maps the shared mapping at `of` once more: its bytes `from` to `from + len`. It needs no descriptor: the kernel duplicates a shared
+/// mapping whose old length is given as 0, with any length.
 ///
 /// # Safety
 /// `of` must be the address of such a mapping, and the file be that long.
@@ -429,7 +428,7 @@ pub unsafe fn map_again(
     Some(at.wrapping_byte_add(from))
 }
 
-/// Takes a mapping of the library's own away.
+/// Removes a mapping of the library.
 pub fn unmap(_: Allowed, at: *const c_void, len: usize) {
     // SAFETY: the caller's own mapping, which is not used any more.
     unsafe { call(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) };
@@ -457,12 +456,12 @@ fn madvise<T>(_: Allowed, pages: &T, advice: c_int) -> bool {
     unsafe { call(libc::SYS_madvise, args) == 0 }
 }
 
-/// Has the kernel hand a forked child zeros in place of these pages: the type must allow for zeros.
+/// Makes the kernel zero these pages in a forked child: zeros must be valid for the type.
 pub fn wipe_on_fork<T>(allowed: Allowed, pages: &T) -> bool {
     madvise(allowed, pages, libc::MADV_WIPEONFORK)
 }
 
-/// Keeps these pages out of core files, and what is mapped from them again.
+/// Excludes these pages, and later mappings of them, from core files.
 pub fn leave_out_of_cores<T>(allowed: Allowed, pages: &T) {
     madvise(allowed, pages, libc::MADV_DONTDUMP);
 }

@@ -1,10 +1,9 @@
 //! The table of descriptors.
 //!
-//! A descriptor is unknown, ignored (not a regular file, or not readable) or tracked: it
-//! then has the instance number of its file description and, as long as nobody else can
-//! move it, the description's offset. A description that was inherited, opened for writing
-//! too or shared with a child is marked shared, one that was duplicated is marked so until
-//! one descriptor of it is left; the offset of either is asked of the kernel at each read, if it may be asked.
+//! A descriptor is unknown, ignored (not a regular file, or not readable) or tracked. A tracked one has the instance number of its file
+//! description and, while no other process or descriptor can move it, the description's offset. A description that was inherited, opened
+//! for writing too, or shared with a child is marked shared. A duplicated one is marked so until one descriptor of it is left. The offset
+//! of either kind is asked of the kernel at each read, if that is permitted.
 //!
 //! Invariant: an entry is cleared before the real close, when the number cannot be another thread's new file yet, and set
 //! after the real open, and only by the process the table belongs to, and its own threads. Descriptors beyond the table
@@ -21,19 +20,19 @@ use crate::descriptor::{Descriptor, Entry};
 use crate::sys::{self, Allowed};
 use crate::{seat, threads};
 
-/// How many descriptors are watched: as many as the process may open when it begins, within these bounds. A program that
-/// raises its limit later has a table of the lower one's size at least.
+/// Number of watched descriptors: as many as the process may open at its start, within these bounds. A program that raises its limit later
+/// has at least the smallest table.
 const FEWEST: u64 = 4096;
 const MOST: u64 = 65536;
 
-/// The table, and how long it is. Memory of the library's own, not the program's data, which may be limited.
+/// The table and its length. The memory is the library's own, and not the program's data, which may be limited.
 static TABLE: AtomicPtr<Descriptor> = AtomicPtr::new(ptr::null_mut());
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
-/// One more than the highest descriptor the table has an entry for.
+/// One more than the highest descriptor with an entry.
 static END: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether any descriptor has the kernel's read-ahead off.
+/// True if the kernel's read-ahead is off for any descriptor.
 static ADVISED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the table. Returns whether there was room for it.
@@ -60,14 +59,14 @@ pub fn cell(fd: c_int) -> Option<&'static AtomicU64> {
     Some(&descriptor(fd)?.entry)
 }
 
-/// The entry of a descriptor that is known to be tracked, with which there is nothing else to do.
+/// The entry of a descriptor that is known to be tracked and needs no other action.
 #[inline(always)]
 pub fn known(area: &Shared, fd: c_int) -> Option<Entry> {
     let entry = Entry(cell(fd)?.load(Ordering::Relaxed));
     (entry.is_tracked() && !entry.is_to_restore(area)).then_some(entry)
 }
 
-/// Whether a descriptor was seen to be opened, and not to be closed.
+/// True if a descriptor's opening was seen, and its closing was not.
 pub fn is_tracked(fd: c_int) -> bool {
     cell(fd).is_some_and(|cell| Entry(cell.load(Ordering::Relaxed)).is_tracked())
 }
@@ -132,12 +131,12 @@ pub fn forget(first: usize, end: usize) {
     }
 }
 
-/// Whether nothing is known of a descriptor and those above it.
+/// True if nothing is known about this descriptor and all higher ones.
 pub fn is_beyond(fd: usize) -> bool {
     fd >= END.load(Ordering::Relaxed)
 }
 
-/// One descriptor fewer of a description: the last one owns its cursor again, once that is found out.
+/// One descriptor less for a description: the last one owns the cursor again, once its offset is found out.
 #[cold]
 fn left_alone(inst: u32) {
     let mut left = used()
@@ -149,14 +148,14 @@ fn left_alone(inst: u32) {
     }
 }
 
-/// One more descriptor for a file description: from now on neither owns the cursor.
+/// A duplicate for a file description: from now on neither owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
     let Some(from) = cell(old) else {
         return set(new, Entry::UNKNOWN);
     };
     let mut entry = Entry(from.load(Ordering::Relaxed));
     if entry.is_tracked() {
-        // One that the table has no room for is never seen to be closed.
+        // The closing of a descriptor beyond the table is never seen.
         entry.0 |= match cell(new) {
             Some(_) => Entry::DUPLICATED,
             None => Entry::SHARED,
@@ -181,7 +180,7 @@ pub fn share_all() {
     }
 }
 
-/// Where the cursor of a descriptor is only the kernel knows from now on.
+/// From now on only the kernel knows the cursor of this descriptor.
 pub fn unowned(fd: c_int) {
     if let Some(cell) = cell(fd).filter(|cell| Entry(cell.load(Ordering::Relaxed)).is_tracked()) {
         cell.fetch_or(Entry::SHARED, Ordering::Relaxed);
@@ -206,15 +205,15 @@ pub fn advise_random(fd: c_int) -> bool {
     true
 }
 
-/// Makes the kernel's read-ahead twice as long for a descriptor, as long as it is open.
+/// Doubles the kernel's read-ahead for a descriptor while it is open.
 pub fn advise_sequential(fd: c_int) {
     if let Some(allowed) = Allowed::now() {
         sys::fadvise(allowed, fd, libc::POSIX_FADV_SEQUENTIAL);
     }
 }
 
-/// The program has told the kernel itself in which order it reads a file. That holds for all descriptors of the description, and is
-/// never taken back.
+/// The program has advised the kernel on the order of its reads. That applies to all descriptors of the description, and is never
+/// withdrawn.
 pub fn is_told_order(fd: c_int) {
     let Some(entry) = cell(fd) else {
         return;
@@ -248,13 +247,13 @@ pub fn restore_all() {
     }
 }
 
-/// Whether the kernel's read-ahead is off on any descriptor.
+/// True if the kernel's read-ahead is off for any descriptor.
 #[inline(always)]
 pub fn is_advised() -> bool {
     ADVISED.load(Ordering::Relaxed)
 }
 
-/// Whether the advice is to be taken back from every descriptor: all there may be to do at a read that is not reported.
+/// True if the advice is to be withdrawn from every descriptor: the only action that a read without a report may need.
 pub fn is_advice_over() -> bool {
     is_advised() && area().is_none_or(|area| area.wanted().is_given_up())
 }

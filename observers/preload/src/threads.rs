@@ -1,5 +1,5 @@
-//! What is known of the process's threads: where the kernel writes that one was switched out, whether there is more than
-//! one, and which are the program's.
+//! Facts about the process's threads: the place where the kernel notes that one was switched out, whether there are several, and which are
+//! the program's.
 
 use core::ptr;
 use core::sync::atomic::{
@@ -11,10 +11,10 @@ use foreread_ring::{Shared, Switches, thread};
 use crate::real;
 use crate::sys::{self, Allowed};
 
-/// Where glibc keeps a thread's number, in bytes from the thread's pointer; the same since 2.4.
+/// Distance of a thread's number in glibc from the thread pointer, in bytes; unchanged since 2.4.
 const NUMBER: usize = 0x2d0;
 
-/// Whether it does in this process: found so in its first thread.
+/// True if it is valid in this process, tested in its first thread.
 static HAS_NUMBER: AtomicBool = AtomicBool::new(false);
 
 /// [`Switches::raw`].
@@ -23,7 +23,7 @@ static SWITCHES: AtomicIsize = AtomicIsize::new(0);
 /// The C library's byte that is 0 if the process may have a second thread; null if it has no such byte.
 static ALONE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 
-/// Asks the C library, when the program begins, in whose thread this is.
+/// Asks the C library at the program's start for the number of this thread.
 pub fn ask(allowed: Allowed) {
     HAS_NUMBER.store(kept_number() == sys::gettid(allowed), Ordering::Relaxed);
     let (offset, size) = (real::of::__rseq_offset, real::of::__rseq_size);
@@ -36,7 +36,7 @@ pub fn ask(allowed: Allowed) {
     ALONE.store(alone as *mut AtomicU8, Ordering::Relaxed);
 }
 
-/// What is where glibc keeps this thread's number.
+/// The number at the place where glibc stores this thread's.
 fn kept_number() -> u32 {
     let Some(own) = thread().filter(|_| cfg!(target_arch = "x86_64")) else {
         return 0;
@@ -55,7 +55,7 @@ pub fn number() -> Option<u32> {
     }
 }
 
-/// Where to look whether this thread is switched out.
+/// The place that shows whether this thread was switched out.
 #[inline(always)]
 pub fn switches(area: &Shared) -> Switches {
     if !area.tells_switches() {
@@ -65,16 +65,15 @@ pub fn switches(area: &Shared) -> Switches {
     unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }
 }
 
-/// Whether this thread has certainly not been switched out since it was last marked ([`Switches::mark`]).
+/// True if this thread has certainly not been switched out since the last [`Switches::mark`].
 #[inline(always)]
 pub fn is_marked() -> bool {
     // SAFETY: as [`ask`] found it.
     unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }.is_marked()
 }
 
-/// Adds to a number, which no other thread of the process changes, and returns what it was. In one instruction, which no
-/// signal handler comes into the middle of; between threads it would have to let all earlier stores go first, which takes
-/// as long as the rest of watching a read.
+/// Adds to a number that no other thread of the process changes, and returns its former value. It is a single instruction, which no signal
+/// handler can interrupt. Between threads it would have to wait for all earlier stores, which takes as long as the rest of watching a read.
 #[inline(always)]
 pub fn add_alone(number: &AtomicU64, by: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -95,7 +94,7 @@ pub fn add_alone(number: &AtomicU64, by: u64) -> u64 {
     number.fetch_add(by, Ordering::Release)
 }
 
-/// Whether this is certainly the process's only thread.
+/// True if this is certainly the process's only thread.
 #[inline(always)]
 pub fn is_alone() -> bool {
     // SAFETY: null or the C library's byte.
@@ -103,8 +102,8 @@ pub fn is_alone() -> bool {
     byte.is_some_and(|byte| byte.load(Ordering::Relaxed) != 0)
 }
 
-/// Whether this thread is not the program's but libforeread's or the SQLite extension's, which go by these names. Their
-/// tables of descriptors are their own: the numbers in them mean other files.
+/// True if this thread belongs to libforeread or the SQLite extension, recognised by its name. These threads have their own tables of
+/// descriptors, in which the same numbers mean other files.
 pub fn is_helper() -> bool {
     let Some(allowed) = Allowed::now() else {
         return false;

@@ -1,16 +1,16 @@
 //! Reads by io_uring of programs that are linked with liburing.
 //!
-//! liburing makes its system calls by itself, so its own functions are watched: those that submit. The functions cannot be
-//! defined here, as the C library's are: a program may load liburing later, out of reach of any name, and would find a function
-//! here with nothing behind it. So, where the program is started with liburing, the places are changed through which its
-//! objects call these functions. What is loaded later, or linked with liburing statically, calls them as ever, and is not seen.
+//! liburing makes its system calls itself, so its submitting functions are watched. They cannot be defined here like the C library's: a
+//! program may load liburing later, with local names, and would find a function here with nothing behind it. So if the program is started
+//! with liburing, the addresses through which its objects call these functions are changed. Objects loaded later, or linked with liburing
+//! statically, call the originals and are not seen.
 //!
-//! After a submission the entries are still in the ring, as the kernel has taken them: the thread that submitted fills the
-//! next ones in only after that. Results come later, and past this library: the length of a read is what was asked for, as far
-//! as the file goes. The time of a read is that of the call that submitted it, which waits in `io_uring_submit_and_wait` only.
+//! After a submission the entries are still in the ring as the kernel has taken them: the submitting thread fills the next ones in only
+//! afterwards. Results come later and do not pass this library, so a read's length is the requested one, up to the end of the file. A
+//! read's time is that of the submitting call, which waits only in `io_uring_submit_and_wait`.
 //!
-//! Not seen: registered files, and the calls `io_uring_enter` and `io_uring_setup`, whose rings only the program knows. After
-//! a read at the cursor the kernel is asked where that is.
+//! Not seen: registered files, and the calls `io_uring_enter` and `io_uring_setup`, whose rings only the program knows. After a read at the
+//! cursor the kernel is asked for its offset.
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::mem::offset_of;
@@ -23,7 +23,7 @@ use crate::symbols::{self, Dynamic, Symbol};
 use crate::sys::{self, Allowed};
 use crate::{files, report, watch};
 
-/// What shows that liburing is there.
+/// Part of the library's file name.
 const LIBRARY: &[u8] = b"/liburing.so";
 
 /// The functions that submit.
@@ -35,7 +35,7 @@ const NAMES: [&CStr; 4] = [
 ];
 static REALS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
-/// liburing's `struct io_uring`, unchanged since 2.0, as far as it is needed.
+/// liburing's `struct io_uring`, the needed part, unchanged since 2.0.
 #[repr(C)]
 struct Ring {
     head: *const AtomicU32,
@@ -43,7 +43,7 @@ struct Ring {
     mask: *const c_uint,
     entries: *const c_uint,
     kernels: [usize; 2],
-    /// Which entry is at each place; null where each is at its own.
+    /// The index of each entry; null if the index is the place itself.
     array: *const u32,
     sqes: *const Entry,
     submitted: [c_uint; 2],
@@ -79,7 +79,7 @@ const FIXED_FILE: u8 = 1;
 const READV: u8 = 1;
 const READ_FIXED: u8 = 4;
 const READ: u8 = 22;
-/// Parts of a vectored read that are looked at, at a time.
+/// Parts of a vectored read examined at once.
 const PARTS: usize = 16;
 
 /// A relocation, `Elf64_Rela`.
@@ -291,7 +291,7 @@ fn submitted(area: &Shared, ring: &Ring, count: u32, start: u64) {
     }
 }
 
-/// How much an entry asks for, in bytes.
+/// Length requested by an entry, in bytes.
 fn length(entry: &Entry) -> Option<u64> {
     if entry.opcode != READV {
         return Some(entry.len.into());

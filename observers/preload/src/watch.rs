@@ -1,4 +1,4 @@
-//! Reads: the real call first, then what it read.
+//! Reads: the real call first, then the report.
 
 use core::ffi::c_int;
 
@@ -14,8 +14,7 @@ pub fn at_cursor(kind: u8, fd: c_int, call: impl FnOnce() -> isize) -> isize {
     at(kind, fd, call, |_| None)
 }
 
-/// A read at the offset that `offset` tells after the call, given how much was read;
-/// `None` for the cursor's.
+/// A read at the offset that `offset` returns after the call, given the length read; `None` for the cursor's.
 #[inline(always)]
 pub fn at(
     kind: u8,
@@ -33,7 +32,7 @@ pub fn at(
     got
 }
 
-/// A read by which a stream's buffer is filled: `fd` tells the stream's descriptor afterwards.
+/// A read that fills a stream's buffer: `fd` returns the stream's descriptor afterwards.
 #[inline(always)]
 pub fn of_stream(call: impl FnOnce() -> isize, fd: impl FnOnce() -> c_int) -> isize {
     let Some(area) = report::active() else {
@@ -48,7 +47,7 @@ pub fn of_stream(call: impl FnOnce() -> isize, fd: impl FnOnce() -> c_int) -> is
     got
 }
 
-/// What there is to do after a read.
+/// Actions after a read.
 #[inline(always)]
 fn after(
     area: &Shared,
@@ -88,7 +87,7 @@ fn after(
     }
 }
 
-/// A read at the cursor that was made as one of a [`Streak`](crate::streak::Streak), but is none. Returns what it did.
+/// A read at the cursor that was made as part of a [`Streak`](crate::streak::Streak), but is not. Returns its result.
 #[inline(never)]
 pub fn apart(fd: c_int, got: isize) -> isize {
     if let (Some(area), Some(seat)) = (report::area(), seats::main_seat()) {
@@ -98,8 +97,8 @@ pub fn apart(fd: c_int, got: isize) -> isize {
     got
 }
 
-/// A read that was only asked for, by a call at `times` (start and end, in ticks): what comes of it is known by nobody here,
-/// but it ends where the file does.
+/// A read that was only submitted, by a call at `times` (start and end, in ticks): its result is not seen, but it ends at the end of the
+/// file.
 pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): (u64, u64)) {
     let Some(entry) = files::tracked(area, fd) else {
         return;
@@ -121,7 +120,7 @@ pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): 
     }
 }
 
-/// The program decides by what is in memory of a file, or about that.
+/// The program depends on the residency of a file's pages, or changes it.
 #[cold]
 pub fn dropped(fd: c_int) {
     let Some(area) = report::area().filter(|_| report::at_home()) else {
@@ -141,7 +140,7 @@ pub fn dropped(fd: c_int) {
     }
 }
 
-/// The program has told the kernel how it reads a file, or that it drops it.
+/// The program has advised the kernel on the order of a file's reads, or has dropped its pages.
 pub fn advised(fd: c_int, advice: c_int) {
     if matches!(advice, libc::POSIX_FADV_DONTNEED | libc::POSIX_FADV_NOREUSE) {
         dropped(fd);
@@ -149,8 +148,7 @@ pub fn advised(fd: c_int, advice: c_int) {
     files::advised(fd, advice);
 }
 
-/// A call that takes a pointer to its source's offset, or null for the cursor: the kernel
-/// has advanced what it points to by what was read.
+/// A call with a pointer to its source's offset, or null for the cursor: the kernel has advanced the offset by the bytes read.
 #[inline(always)]
 pub fn at_pointer(kind: u8, fd: c_int, offset: *const i64, call: impl FnOnce() -> isize) -> isize {
     at(kind, fd, call, |got| {

@@ -8,5 +8,5 @@ pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Whether this is built for the models.
+/// True in a build for the models.
 pub(crate) const MODELLED: bool = cfg!(all(test, loom));

@@ -1,10 +1,9 @@
-//! How a run goes, for whoever looks: words that the supervisor writes when it is asked, and does not otherwise.
+//! The progress of a run, for other processes: words that the supervisor writes when asked, and only then.
 //!
-//! Who looks is another process of the same user, which maps the first page of the area alone. It asks by counting up one word. The
-//! supervisor compares two words whenever it comes by, and answers with numbers whose meaning is its own.
+//! The asking process belongs to the same user, and maps only the first page of the area. It asks by incrementing a word. The supervisor
+//! compares two words at each poll, and answers with numbers that only it interprets.
 //!
-//! Invariant: an answer is taken as a whole or not at all; what is read of another's area is untrusted, as any program of the run can
-//! write there.
+//! Invariant: an answer is complete or absent. Data from another's area are untrusted, because any program of the run can write there.
 //!
 //! Data flow: [`Visit::ask`] → [`Board::is_asked`] → [`Board::answer`] → [`Visit::answer`].
 
@@ -21,7 +20,7 @@ use crate::area::Area;
 use crate::atomic::Ordering;
 use crate::layout::{AREA_SIZE, BOARD_WORDS, Header, MAGIC, VERSION};
 
-/// The supervisor's side. As long as it is there the area can be found.
+/// The supervisor's side. While it exists, the area can be found.
 #[derive(Debug)]
 pub struct Board {
     pub(crate) area: Arc<Area>,
@@ -30,7 +29,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// Whether somebody has asked since the last answer.
+    /// True if there was a question since the last answer.
     pub fn is_asked(&self) -> bool {
         let board = &self.header().board.0;
         board.asked.load(Ordering::Relaxed) != board.answered.load(Ordering::Relaxed)
@@ -66,14 +65,14 @@ impl Visit {
     /// The area that another process has open under this path, which is in its folder in /proc.
     ///
     /// # Errors
-    /// What the kernel says: this user may not look at that process, or the process is gone. [`io::ErrorKind::InvalidData`] for
-    /// anything that is not an area of this version.
+    /// The kernel's error: this user may not examine that process, or the process is gone. [`io::ErrorKind::InvalidData`] for anything but
+    /// an area of this version.
     pub fn at(path: &Path) -> io::Result<Self> {
         let memfd = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let is_sealed =
             fcntl_get_seals(&memfd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
         let is_whole = fstat(&memfd)?.st_size as u64 == AREA_SIZE as u64;
-        // Else whoever has it could shrink it while it is looked at.
+        // Otherwise its owner could shrink it while it is read.
         if !is_sealed || !is_whole {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -98,7 +97,7 @@ impl Visit {
         }
     }
 
-    /// A number that tells this area from others.
+    /// Distinguishes this area from others.
     pub fn token(&self) -> u64 {
         self.header().token.load(Ordering::Relaxed)
     }

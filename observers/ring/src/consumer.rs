@@ -1,10 +1,8 @@
-//! The supervisor's side: creates the area, says what to report, collects the events.
+//! The supervisor's side: creates the area, sets the mode, collects the events.
 //!
-//! [`Ring::poll`] merges the rings by start time without buffering: it looks at the start
-//! of one event per ring that has any, and hands out the earliest until it reaches
-//! the stamp taken when the poll began. What began later stays in its ring for the
-//! next poll, so an event is handed out only when no ring can still hold an earlier
-//! one, calls in flight apart.
+//! [`Ring::poll`] merges the rings by start time without buffering: it reads the start of the next event of each ring, and passes on the
+//! earliest until it reaches the stamp taken at the beginning of the poll. Later events stay in their ring for the next poll, so an event
+//! is passed on only when no ring can have an earlier one, except for calls still in progress.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -29,10 +27,10 @@ use crate::passage::{Passage, Unobserved};
 use crate::raw_event::RawEvent;
 use crate::switched::Switches;
 
-/// How often rings of dead threads are looked for.
+/// Interval of the search for rings of dead threads.
 const SWEEP: Duration = Duration::from_millis(50);
 
-/// A wait this long is none that passed without a switch.
+/// A wait of this length always includes a switch.
 const CERTAIN: Duration = Duration::from_micros(500);
 
 /// Why the shared area could not be made.
@@ -46,7 +44,7 @@ pub enum Error {
         call: &'static str,
         /// The area's size, in bytes.
         size: usize,
-        /// What it returned.
+        /// The error of the call.
         errno: Errno,
     },
 }
@@ -105,8 +103,8 @@ impl Ring {
         self.env_value_under(0, std::process::id())
     }
 
-    /// The same, where this process is under so many system-call filters, which the program's processes inherit, and `owner`,
-    /// this process or a copy of it, has the area open as long as programs may look for it.
+    /// The same, if this process is under this many system-call filters, which the program's processes inherit. `owner`, this process or a
+    /// copy of it, keeps the area open while programs may search for it.
     pub fn env_value_under(&self, filters: u32, owner: u32) -> String {
         let fd = self.memfd.as_raw_fd();
         let filters = Some(filters).filter(|&filters| filters > 0);
@@ -117,13 +115,13 @@ impl Ring {
         )
     }
 
-    /// Whether an observed process has asked for a write lease on a file, to be asked as long as anybody likes.
+    /// Returns a function that shows whether an observed process has asked for a write lease on a file; it stays valid after the ring.
     pub fn leases(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let area = Arc::clone(&self.area);
         move || area.get().shared.has_leases()
     }
 
-    /// Where this process answers whoever looks at the run.
+    /// The board, on which this process answers questions about the run.
     #[cfg(not(all(test, loom)))]
     pub fn board(&self) -> crate::Board {
         crate::Board {
@@ -142,18 +140,18 @@ impl Ring {
         &self.area.get().rings[ring]
     }
 
-    /// Says what programs shall report from now on.
+    /// Sets the mode of all programs' reports.
     pub fn set_mode(&self, mode: Mode) {
         self.shared().wanted().set_mode(mode);
     }
 
-    /// What programs report.
+    /// The mode of reports.
     pub fn mode(&self) -> Mode {
         self.shared().mode()
     }
 
-    /// Sets what programs shall tell the kernel of the files at these absolute paths when they open them, one for each
-    /// path. Returns for how many there was room (three quarters of the table). Call it before the program starts.
+    /// Sets the advice that programs give the kernel on the files at these absolute paths when they open them, one per path. Returns the
+    /// number for which there was room (three quarters of the table). To be called before the program starts.
     pub fn set_advice<P: AsRef<Path>>(
         &self,
         paths: impl IntoIterator<Item = (P, Advice)>,
@@ -182,8 +180,8 @@ impl Ring {
         count as usize
     }
 
-    /// Says whether programs shall give the advised files the kernel's read-ahead back, and leave it to those that they
-    /// open from now on: what they read next is not foreseen.
+    /// Sets whether programs give the advised files the kernel's read-ahead back, and leave it on for files that they open from now on:
+    /// their next reads are not foreseen.
     pub fn give_up(&self, given_up: bool) {
         let Header {
             wanted, advice_len, ..
@@ -193,8 +191,7 @@ impl Ring {
         }
     }
 
-    /// Waits by `wait`, which does nothing else, and sees by it whether the kernel tells a thread that it was switched
-    /// out.
+    /// Waits by calling `wait`, which must do nothing else, and tests whether the kernel marks a thread as switched out.
     pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         let switches = own_switches();
         let began = Instant::now();
@@ -226,25 +223,24 @@ impl Ring {
         self.shared().gone()
     }
 
-    /// How many processes were not observed as they should have been.
+    /// Number of processes that were not fully observed.
     pub fn unobserved(&self) -> Unobserved {
         self.shared().unobserved()
     }
 
-    /// Whether no ring holds an event.
+    /// True if no ring has an event.
     pub fn drained(&self) -> bool {
         self.lanes.are_drained(self.shared())
     }
 
-    /// Whether a ring may be full before long.
+    /// True if a ring may soon be full.
     pub fn filling(&self) -> bool {
         self.lanes.are_filling(self.shared())
     }
 
-    /// Hands out what has been reported, ordered by start, and tells the programs that
-    /// somebody is there. Accesses that continue each other come together, as far as nothing comes between them. Once `each`
-    /// returns false, the rest is left for the next poll.
-    /// Returns how many events were handed out, each access by itself.
+    /// Passes on reported events in the order of their starts, and shows the programs that the supervisor is alive. Accesses that continue
+    /// each other come together, unless others come between them. When `each` returns false, the rest is left for the next poll. Returns
+    /// the number of events, each access counted separately.
     pub fn poll(&mut self, each: &mut impl FnMut(RawEvent) -> bool) -> usize {
         let area = self.area.get();
         let shared = &area.shared;
@@ -259,8 +255,8 @@ impl Ring {
     }
 }
 
-/// Whether a thread has ended. In doubt (a /proc that hides other users' processes) it
-/// has not: a ring kept too long is idle, one freed too early has two writers.
+/// True if a thread has ended. In doubt (a /proc that hides other users' processes) the result is false: a ring kept too long is idle, one
+/// freed too early has two writers.
 fn is_gone(pid: u32, tid: u32) -> bool {
     if Path::new(&format!("/proc/{pid}")).exists() {
         return !Path::new(&format!("/proc/{pid}/task/{tid}")).exists();
@@ -271,7 +267,7 @@ fn is_gone(pid: u32, tid: u32) -> bool {
     }
 }
 
-/// Where this process's threads are told that they were switched out.
+/// The place where this process's threads are marked as switched out.
 fn own_switches() -> Switches {
     #[cfg(target_arch = "x86_64")]
     {

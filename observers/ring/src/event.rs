@@ -14,12 +14,11 @@
 //! Paths fill the slots after the first, padded with zeros. The use of a name may have a slot of the inode's facts before its
 //! path ([`Inode`]); word 0 then has the device where others have an instance.
 //!
-//! Up to [`MORE_MAX`] accesses after one, of the same file, kind and length, each begun when the one before ended, need no
-//! slot each. Those that continue the one before are counted in its slot, though that is published already. Those
-//! elsewhere share slots that hold an offset in each word from word 1 on, and are counted in them as they come.
-//! Decoding checks everything and never panics.
+//! Up to [`MORE_MAX`] accesses after one, with the same file, kind and length, each begun when the previous one ended, need no slot of
+//! their own. Those that continue the previous one are counted in its slot, even after it is published. Those elsewhere share slots with an
+//! offset in each word from word 1 on, and are counted in them as they come. Decoding checks everything and never panics.
 
-/// One slot: four words.
+/// A slot: four words.
 pub type Slot = [u64; 4];
 
 /// The longest path an event carries, in bytes.
@@ -34,11 +33,11 @@ pub const MORE_MAX: u16 = 63;
 /// The most accesses in a slot of offsets.
 pub(crate) const OFFSETS: u16 = 3;
 
-/// One access more in word 0, and all the bits that they take there.
+/// One more access in word 0, and all the bits of this count.
 pub(crate) const MORE: u64 = 1 << 16;
 pub(crate) const MORE_BITS: u64 = 0xffff << 16;
 
-/// Where word 0 says of an access what it has in common with those added to it: instance and kind.
+/// The bits of word 0 that an access shares with those added to it: instance and kind.
 pub(crate) const COMMON_BITS: u64 = 0xffff_ffff_0000_ff00;
 
 /// The first byte of an event.
@@ -53,7 +52,7 @@ pub mod code {
     pub const EXIT: u8 = 6;
     /// Other ranges of the file were read that was read last.
     pub const OFFSETS: u8 = 7;
-    /// A name was used, and nothing opened by it.
+    /// A name was used without opening a file.
     pub const NAME: u8 = 8;
     /// The process is one of the ranks of a parallel program.
     pub const RANK: u8 = 9;
@@ -82,7 +81,7 @@ pub mod kind {
     pub const MPI_READ: u8 = 13;
     /// A write through MPI-IO.
     pub const MPI_WRITE: u8 = 14;
-    /// No access: the program drops pages of the file from memory, or asks which are there.
+    /// No access: the program drops pages of the file from memory, or asks for their residency.
     pub const DROPPED: u8 = 255;
 }
 
@@ -99,15 +98,15 @@ pub const OPEN_FOUND: u8 = 16;
 /// Flag of an open: opened for writing alone, so that nothing is read by the descriptor.
 pub const OPEN_UNREAD: u8 = 32;
 
-/// Flag of the use of a name: the entries of a directory were read; without it an inode was looked at.
+/// Flag for the use of a name: a directory was listed; without the flag an inode was looked up.
 pub const NAME_LISTED: u8 = 1;
 /// Flag of the use of a name: the symbolic link was followed that may be there.
 pub const NAME_FOLLOWED: u8 = 2;
 
-/// Flag of the use of a name: what the inode is that was looked at comes before the path. The flags' upper half is its type then.
+/// Flag for the use of a name: the inode comes before the path. The upper half of the flags is its type then.
 pub const NAME_INODE: u8 = 4;
 
-/// What a call has told of the inode that it looked at.
+/// The inode returned by a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
     /// Device number, as `st_dev` has it.
@@ -125,7 +124,7 @@ pub struct Inode {
 }
 
 impl Inode {
-    /// The slot that says what the first slot of the event has no room for.
+    /// The second slot of the event, for data without room in the first.
     pub fn slot(&self) -> Slot {
         [self.size, self.mtime_ns as u64, self.ctime_ns as u64, 0]
     }
@@ -150,12 +149,11 @@ impl Inode {
 /// Flag of a thread event: the C library's stdio could not be hooked, its reads are not seen.
 pub const THREAD_NO_STDIO: u8 = 1;
 
-/// What a thread reported. Paths are of type `P`; durations are ticks of the area's clock as
-/// decoded, and ns as handed out.
+/// A thread's report. Paths have type `P`; durations are ticks of the area's clock when decoded, and ns when passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What<P> {
-    /// A thread begins to report; comes before anything else of it.
+    /// A thread begins to report; comes before all its other events.
     Thread {
         /// Process.
         pid: u32,
@@ -163,13 +161,12 @@ pub enum What<P> {
         tid: u32,
         /// Parent process.
         ppid: u32,
-        /// Whether reads through stdio are seen.
+        /// True if reads through stdio are seen.
         stdio: bool,
         /// Absolute path of the process's executable.
         exe: P,
     },
-    /// A file description came to be known; comes before any use of `inst`, except
-    /// when events were lost.
+    /// A file description is known from now on; comes before any use of `inst`, unless events were lost.
     Open {
         /// Its number, unique in this ring's life.
         inst: u32,
@@ -193,7 +190,7 @@ pub enum What<P> {
         /// Duration of the call.
         took: u64,
     },
-    /// A name was used, and nothing opened by it: an inode was looked at, or the entries of a directory were read.
+    /// A name was used without opening a file: its inode was looked up, or the directory was listed.
     Name {
         /// [`NAME_LISTED`] and [`NAME_FOLLOWED`].
         flags: u8,
@@ -201,14 +198,14 @@ pub enum What<P> {
         took: u64,
         /// Absolute path, joined but not normalised.
         path: P,
-        /// What the call has told of the inode, if it did.
+        /// The inode, if the call returned it.
         inode: Option<Inode>,
     },
     /// The process is one of the ranks of a parallel program, as its MPI library has it.
     Rank {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// Of how many.
+        /// The number of ranks.
         of: u32,
     },
     /// The process ends, or becomes another program; if that fails, its events go on.
@@ -292,7 +289,7 @@ pub mod encode {
     }
 }
 
-/// How many slots follow the one given, as it claims; at most `u16::MAX`.
+/// Number of slots that follow the given one, as it claims; at most `u16::MAX`.
 pub(crate) fn extra(first: &Slot) -> usize {
     if matches!(first[0] as u8, code::ACCESS | code::OFFSETS) {
         return 0;
@@ -300,7 +297,7 @@ pub(crate) fn extra(first: &Slot) -> usize {
     usize::from((first[0] >> 16) as u16)
 }
 
-/// How many accesses a slot holds, by its word 0, if it holds any.
+/// Number of accesses in a slot, by its word 0, if it has any.
 #[cfg(feature = "std")]
 pub(crate) fn held(word0: u64) -> u16 {
     let most = if word0 as u8 == code::OFFSETS {
@@ -319,7 +316,7 @@ pub(crate) fn extent_and_time(word3: u64) -> (u64, u64) {
     (u64::from(word3 as u32), (word3 >> 32) << 4)
 }
 
-/// The access after `last`, each as if it had a slot by itself, where it is number `number` of those that `slot` holds.
+/// The access after `last`, as if each had its own slot. It is number `number` of those in `slot`.
 #[cfg(feature = "std")]
 pub(crate) fn after(last: &Slot, slot: &Slot, number: u16) -> Result<Slot, Malformed> {
     if (last[0] ^ slot[0]) & COMMON_BITS != 0 {
@@ -335,8 +332,8 @@ pub(crate) fn after(last: &Slot, slot: &Slot, number: u16) -> Result<Slot, Malfo
     Ok([word0, start.saturating_add(took), offset, word3])
 }
 
-/// Decodes one event from its first slot and the bytes of those that it says follow. Returns its start, in ticks, and
-/// what it says, its path made by `own`; of an access, what the first in its slot was.
+/// Decodes an event from its first slot and the bytes of the following ones. Returns its start in ticks and its content, with a path made
+/// by `own`; for a slot of accesses, the first one.
 #[inline(always)]
 pub fn decode<'a, P>(
     first: &Slot,

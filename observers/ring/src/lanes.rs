@@ -1,7 +1,7 @@
-//! How far the consumer has come in each ring, and the next event of each.
+//! The consumer's position in each ring, and the next event of each.
 //!
-//! Data flow: cursors and slots of the area → [`Lanes::poll`], up to a stamp that the caller has taken → events. Nothing
-//! here reads a clock or asks the kernel: the models try this very code in every order.
+//! Data flow: cursors and slots of the area → [`Lanes::poll`], up to a stamp taken by the caller → events. Nothing here reads a clock or
+//! calls the kernel: the models run this code in every order.
 //!
 //! Invariant: no slot at or above the tail is read, and none is given back to the producer that the consumer may read
 //! again.
@@ -22,14 +22,14 @@ use crate::event::{
 use crate::layout::{RING_SLOTS, RINGS, Shared, Slots, Whole};
 use crate::raw_event::RawEvent;
 
-/// How many slots are read before the producer is told that they are free.
+/// Number of slots read before the producer is told that they are free.
 const RELEASE_EVERY: u32 = if MODELLED { 1 } else { 64 };
 
 /// All rings, as the consumer knows them.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Lane>);
 
-/// What the consumer knows of one ring.
+/// The consumer's state of one ring.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     /// The last thing handed out, if it was an access: the producer may still be adding others to it.
@@ -38,13 +38,12 @@ struct Lane {
     head: u32,
     /// The producer's position when this poll began.
     tail: u32,
-    /// `head` as the producer was last told.
+    /// `head` as last told to the producer.
     told: u32,
-    /// Slots below this were there at the previous poll: whatever their stamp says, it
-    /// is their turn.
+    /// Slots below this existed at the previous poll: they are due, whatever their stamps.
     seen: u32,
-    /// When the last access handed out began, in ns: what others like it took is an estimate, which the next one's stamp
-    /// may be before, as it may be if the clock was measured anew since.
+    /// Start of the last access passed on, in ns. The durations of others like it are estimates, so the next stamp may be earlier; it may
+    /// also be earlier if the clock was calibrated again.
     started: u64,
     pid: u32,
     tid: u32,
@@ -55,23 +54,23 @@ struct Lane {
 struct Last {
     /// As if it had a slot by itself.
     access: Slot,
-    /// How many were handed out of the slot before [`Lane::head`], this one with them.
+    /// Number of accesses passed on from the slot before [`Lane::head`], including this one.
     taken: u16,
 }
 
 impl Lanes {
-    /// Of an area in which nothing has been reported.
+    /// The state for an area without reports.
     pub(crate) fn new() -> Self {
         Self(vec![Lane::default(); RINGS])
     }
 
-    /// Whether no ring holds an event.
+    /// True if no ring has an event.
     pub(crate) fn are_drained(&self, shared: &Shared) -> bool {
         let mut lanes = self.0.iter().zip(&shared.cursors);
         lanes.all(|(lane, c)| c.tail.0.load(Ordering::Acquire) == lane.head)
     }
 
-    /// Whether a quarter of any ring is taken: at a million events a second the rest of it lasts for 12 ms.
+    /// True if a quarter of any ring is used: at a million events a second the rest lasts for 12 ms.
     pub(crate) fn are_filling(&self, shared: &Shared) -> bool {
         let mut lanes = self.0.iter().zip(&shared.cursors);
         lanes.any(|(lane, c)| {
@@ -80,7 +79,7 @@ impl Lanes {
         })
     }
 
-    /// Hands out what began before `cutoff`, in ticks, until `each` returns false, as [`Ring::poll`](crate::Ring::poll) does.
+    /// Passes on events that began before `cutoff`, in ticks, until `each` returns false; see [`Ring::poll`](crate::Ring::poll).
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -178,8 +177,8 @@ impl Lane {
         Some(if waited { waits(start) } else { start })
     }
 
-    /// The next event, if that is an access added to the last one, after how many slots to step over: none if it is in the
-    /// slot before `head`, else one.
+    /// The next event if it is an access added to the last one, and the number of slots to step over: none if it is in the slot before
+    /// `head`, else one.
     #[inline(always)]
     fn added(&self, slots: &Slots) -> Option<(u32, Result<Slot, Malformed>)> {
         // The producer adds to a slot before it publishes the next.
@@ -208,7 +207,7 @@ impl Lane {
     ) -> Result<What<PathBuf>, Malformed> {
         if let Some((steps, added)) = self.added(slots) {
             let decoded = added.and_then(|access| Ok((access, decode(&access, &[], path)?.1)));
-            // Nothing is added to what makes no sense.
+            // Nothing is added to an invalid event.
             self.last = match (self.last, &decoded) {
                 (Some(Last { taken, .. }), Ok((access, _))) => Some(Last {
                     access: *access,
@@ -250,8 +249,8 @@ impl Lane {
         Ok(what)
     }
 
-    /// Steps over the accesses that continue the one just taken, which began where `times` does, and begin before its end.
-    /// Returns how many those are, and when the last one began.
+    /// Steps over the accesses that continue the one just taken, which began at `times`, and that begin before its end. Returns their
+    /// number, and the start of the last one.
     #[inline]
     fn go_on(&mut self, slots: &Slots, times: Range<u64>) -> (u16, u64) {
         let none = (0, times.start);
@@ -267,7 +266,7 @@ impl Lane {
         let left = u64::from(held(found).saturating_sub(*taken));
         let in_time = times.end.saturating_sub(times.start).saturating_sub(1);
         let count = in_time.checked_div(took).unwrap_or(left).min(left);
-        // What ends beyond all files makes no sense, which is said of it by itself.
+        // An access that ends beyond all files is invalid, and is passed on by itself.
         if offset.checked_add(len * (count + 1)).is_none() {
             return none;
         }
@@ -282,7 +281,7 @@ impl Lane {
         (count as u16, times.start.saturating_add(span))
     }
 
-    /// Steps over so many slots of a ring.
+    /// Steps over this many slots of a ring.
     fn advance(&mut self, shared: &Shared, ring: usize, steps: u32) {
         self.head = self.head.wrapping_add(steps);
         if self.head.wrapping_sub(self.told) >= RELEASE_EVERY {
@@ -299,8 +298,8 @@ impl Lane {
         }
     }
 
-    /// An event of this ring's thread, and so many more like it, which began in this range, its times in ns. None begins before
-    /// the one before it.
+    /// An event of this ring's thread, with `more` others like it that began in this range, times in ns. None begins before its
+    /// predecessor.
     #[inline]
     fn event(
         &mut self,
@@ -312,7 +311,7 @@ impl Lane {
         let start = calibration.ns(starts.start).max(self.started);
         self.started = calibration.ns(starts.end).max(start);
         match &mut what {
-            // From the first to the last it is as long by one clock as by the other, or what comes next might begin before.
+            // The duration from the first to the last is the same by both clocks, otherwise the next event might begin earlier.
             What::Access { took, .. } if more > 0 => {
                 *took = (self.started - start) / u64::from(more);
             }
@@ -331,7 +330,7 @@ impl Lane {
     }
 }
 
-/// A slot, copied out of the area, so that it cannot change while it is checked. What word 0 counts is in the others.
+/// A slot, copied out of the area so that it cannot change while it is checked. Word 0 counts the accesses in the others.
 #[inline(always)]
 fn slot(slots: &Slots, at: u32) -> Slot {
     slots.0[at as usize % RING_SLOTS]
@@ -339,7 +338,7 @@ fn slot(slots: &Slots, at: u32) -> Slot {
         .map(|word| word.load(Ordering::Acquire))
 }
 
-/// One word of a slot.
+/// A word of a slot.
 #[inline(always)]
 fn word(slots: &Slots, at: u32, word: usize) -> u64 {
     slots.0[at as usize % RING_SLOTS][word].load(Ordering::Relaxed)

@@ -11,7 +11,7 @@ use crate::atomic::{AtomicU32, AtomicU64, MODELLED, Ordering};
 /// The environment variable that names the shared area to the program tree.
 pub const ENV: &str = "FOREREAD_RING";
 
-/// Places for processes that become another program, a power of two: so many can be on their way at once.
+/// Places for processes that execute another program, a power of two: the number that can be in transition at once.
 pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
 
 /// The area as the environment variable describes it.
@@ -19,7 +19,7 @@ pub const PASSAGES: usize = if MODELLED { 2 } else { 1024 };
 pub struct Address<'a> {
     /// The area's token.
     pub token: u64,
-    /// How many system-call filters the supervisor is under itself.
+    /// Number of system-call filters of the supervisor itself.
     pub filters: u32,
     /// The area's path.
     pub path: &'a [u8],
@@ -48,8 +48,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"FOREREAD");
 /// The layout's version; a library that knows another one stays passive.
 pub const VERSION: u32 = 15;
 
-/// How many rings there are, that is, threads that can report at once. Together with
-/// [`RING_SLOTS`] this keeps the whole area under 64 MiB even when every page is touched.
+/// Number of rings, so of threads that can report at once. Together with [`RING_SLOTS`] it keeps the whole area under 64 MiB even if every
+/// page is touched.
 pub const RINGS: usize = if MODELLED { 2 } else { 112 };
 
 /// Slots in one ring, a power of two; 512 KiB.
@@ -58,10 +58,10 @@ pub const RING_SLOTS: usize = if MODELLED { 4 } else { 16384 };
 /// Entries of the advice table, a power of two.
 pub const ADVICE_SLOTS: usize = if MODELLED { 1 } else { 8192 };
 
-/// Owner words: those of the rings, and as many more as keep what follows where it is.
+/// Owner words: those of the rings, and more to keep the following fields in place.
 pub(crate) const OWNERS: usize = if MODELLED { RINGS } else { 128 };
 
-/// What programs tell the kernel of a file that they open, in the terms of posix_fadvise(2).
+/// A program's advice to the kernel on a file that it opens, in the terms of posix_fadvise(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Advice {
@@ -80,7 +80,7 @@ impl Advice {
         hash & !Self::BIT | self as u64
     }
 
-    /// The advice of an entry, if it is for the path of this hash.
+    /// The advice of an entry, if it is for the path with this hash.
     pub(crate) fn of(entry: u64, hash: u64) -> Option<Self> {
         [Self::Random, Self::Sequential]
             .into_iter()
@@ -88,13 +88,13 @@ impl Advice {
     }
 }
 
-/// What the observed programs report.
+/// The extent of reporting by the observed programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
-    /// Nothing: the cost of a call is one load.
+    /// Nothing: a call costs one more load.
     Mute = 0,
-    /// Where they are, and the names that they waited for; an event that finds its ring full is dropped.
+    /// The program's position, and the names that it waited for; an event for a full ring is dropped.
     Progress = 1,
     /// Everything; a full ring is waited for, within bounds.
     Record = 2,
@@ -111,25 +111,25 @@ impl Mode {
     }
 }
 
-/// What the supervisor wants: the [`Mode`], whether the kernel is to read ahead of programs by itself again, and how
-/// often the mode has become [`Mode::Mute`].
+/// The supervisor's wishes: the [`Mode`], whether the kernel is to read ahead by itself again, and how often the mode has become
+/// [`Mode::Mute`].
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Wanted(pub(crate) AtomicU32);
 
 const MODE: u32 = 3;
 const GIVEN_UP: u32 = 4;
-/// One time more; what stands above the rest wraps.
+/// Adds one to the count, which is in the highest bits and wraps.
 const TIME: u32 = 8;
 
 impl Wanted {
-    /// Nothing.
+    /// No wishes.
     #[cfg(not(all(test, loom)))]
     pub const fn nothing() -> Self {
         Self(AtomicU32::new(Mode::Mute as u32))
     }
 
-    /// All of it: not the same while anything is wanted otherwise.
+    /// All wishes as one number, which changes with each of them.
     #[inline(always)]
     pub fn word(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
@@ -142,15 +142,16 @@ impl Wanted {
         (Mode::from_code(word & MODE), word / TIME)
     }
 
-    /// Whether that is nothing: no report, and no advice to be taken back but what `done` tells, as
-    /// [`Wanted::once_done`] did.
+    /// True if there is nothing to do: no report, and no advice to be withdrawn that is not in `done`, a former result of
+    /// [`Wanted::once_done`].
     #[inline(always)]
     pub fn is_nothing(&self, done: u32) -> bool {
         let word = self.0.load(Ordering::Relaxed);
         word & (MODE | GIVEN_UP) == Mode::Mute as u32 || word == done
     }
 
-    /// For [`Wanted::is_nothing`], where no report is wanted and all advice has been taken back; else what tells nothing.
+    /// For [`Wanted::is_nothing`]: a number for "no report is wanted and all advice has been withdrawn"; otherwise a number that matches
+    /// nothing.
     pub fn once_done(&self) -> u32 {
         let word = self.0.load(Ordering::Relaxed);
         if word & MODE == Mode::Mute as u32 {
@@ -160,10 +161,10 @@ impl Wanted {
         }
     }
 
-    /// What [`Wanted::once_done`] tells where there is something to do: no word is like it.
+    /// The result of [`Wanted::once_done`] when there is something to do; no state equals it.
     pub const NOT_DONE: u32 = MODE;
 
-    /// Whether advised descriptors are to get the kernel's own read-ahead back.
+    /// True if advised descriptors are to get the kernel's own read-ahead back.
     #[inline]
     pub fn is_given_up(&self) -> bool {
         self.0.load(Ordering::Relaxed) & GIVEN_UP != 0
@@ -187,7 +188,7 @@ impl Wanted {
     }
 }
 
-/// What the stamps in the slots count.
+/// The unit of the stamps in the slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Clock {
@@ -201,8 +202,8 @@ pub enum Clock {
 #[repr(C, align(64))]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The first page. The words every call reads share a line that is all but never
-/// written; the ones that are written often have a line each.
+/// The first page. The words that every call reads share a cache line that is hardly ever written; frequently written words have a line
+/// each.
 #[repr(C, align(4096))]
 pub struct Header {
     pub(crate) magic: AtomicU64,
@@ -211,7 +212,7 @@ pub struct Header {
     pub(crate) wanted: Wanted,
     pub(crate) advice_len: AtomicU32,
     pub(crate) switches: AtomicU32,
-    /// Whether a process has asked for a write lease on a file.
+    /// Non-zero if a process has asked for a write lease on a file.
     pub(crate) leases: AtomicU32,
     /// A random number that the environment names too ([`Address`](crate::Address)): an area with another one is not
     /// this supervisor's.
@@ -219,12 +220,12 @@ pub struct Header {
     pub(crate) heartbeat: Line<AtomicU64>,
     pub(crate) instances: Line<AtomicU32>,
     pub(crate) lost: Line<AtomicU64>,
-    /// Processes not heard of again whose place in `passages` another has taken, and such in another PID namespace.
+    /// Processes that never reported again and whose place in `passages` was reused, and processes in another PID namespace.
     pub(crate) evicted: AtomicU32,
     pub(crate) apart: AtomicU32,
     /// Programs under a system-call filter: those that took one on, and those that others under one became or started.
     pub(crate) filtered: AtomicU32,
-    /// Nothing to programs: what the supervisor tells whoever looks at the run. A library of this version need not know of it.
+    /// Not for programs: the supervisor's answers about the run. A library of this version need not know this part.
     #[cfg_attr(not(feature = "std"), allow(dead_code))]
     pub(crate) board: Line<BoardWords>,
 }
@@ -232,13 +233,13 @@ pub struct Header {
 /// Words of an answer.
 pub const BOARD_WORDS: usize = 12;
 
-/// How a run goes, once somebody has asked.
+/// The progress of a run, written on request.
 #[repr(C)]
 #[cfg_attr(not(feature = "std"), allow(dead_code))]
 pub(crate) struct BoardWords {
     /// Questions.
     pub(crate) asked: AtomicU32,
-    /// Of these, questions that were answered.
+    /// Number of answered questions.
     pub(crate) answered: AtomicU32,
     /// Beginnings and ends of answers.
     pub(crate) writes: AtomicU32,
@@ -252,15 +253,15 @@ pub(crate) struct Cursors {
     pub(crate) tail: Line<AtomicU32>,
 }
 
-/// What all processes map. Only ever used by reference to mapped memory.
+/// The memory that all processes map. Only used by reference to mapped memory.
 #[repr(C, align(4096))]
 pub struct Shared {
     pub(crate) header: Header,
     /// `pid << 32 | tid` of the thread that writes to the ring, 0 when free.
     pub(crate) owners: [AtomicU64; OWNERS],
     pub(crate) cursors: [Cursors; RINGS],
-    /// Where processes are on the way from one program to the next. Each process writes here and to what is before: near each
-    /// other, so that the kernel maps the pages together.
+    /// Processes in transition from one program to the next. Each process writes here and to the fields before: they are near each other,
+    /// so that the kernel maps the pages together.
     pub(crate) passages: [AtomicU64; PASSAGES],
     pub(crate) advice: [AtomicU64; ADVICE_SLOTS],
 }
@@ -280,7 +281,7 @@ pub struct Whole {
 /// The whole area's size, in bytes.
 pub const AREA_SIZE: usize = slots_at(RINGS);
 
-/// Where the slots of a ring begin in the area, in bytes.
+/// Offset of a ring's slots in the area, in bytes.
 pub const fn slots_at(ring: usize) -> usize {
     size_of::<Shared>() + ring * size_of::<Slots>()
 }
@@ -295,25 +296,25 @@ const _: () = assert!(RING_SLOTS.is_power_of_two() && ADVICE_SLOTS.is_power_of_t
 const _: () = assert!(size_of::<Whole>() == AREA_SIZE);
 
 impl Shared {
-    /// Whether magic and version are this crate's.
+    /// True if magic and version are this crate's.
     pub fn is_valid(&self) -> bool {
         self.header.magic.load(Ordering::Acquire) == MAGIC
             && self.header.version.load(Ordering::Relaxed) == VERSION
     }
 
-    /// What to report now.
+    /// The present mode.
     #[inline]
     pub fn mode(&self) -> Mode {
         self.wanted().mode().0
     }
 
-    /// All that is wanted now.
+    /// All present wishes.
     #[inline]
     pub fn wanted(&self) -> &Wanted {
         &self.header.wanted
     }
 
-    /// What stamps count.
+    /// The unit of the stamps.
     pub fn clock(&self) -> Clock {
         match self.header.clock.load(Ordering::Relaxed) {
             1 => Clock::Tsc,
@@ -321,8 +322,7 @@ impl Shared {
         }
     }
 
-    /// Whether a thread that waits in a system call finds its mark ([`Switches`](crate::Switches)) gone, as far as the
-    /// supervisor has seen.
+    /// True if a thread that waits in a system call finds its mark ([`Switches`](crate::Switches)) removed, as tested by the supervisor.
     #[inline]
     pub fn tells_switches(&self) -> bool {
         self.header.switches.load(Ordering::Relaxed) != 0
@@ -363,7 +363,7 @@ impl Shared {
         self.header.leases.store(1, Ordering::SeqCst);
     }
 
-    /// Whether one has.
+    /// True if a process has asked for a lease.
     pub fn has_leases(&self) -> bool {
         self.header.leases.load(Ordering::SeqCst) != 0
     }
@@ -373,18 +373,18 @@ impl Shared {
         self.header.filtered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes back what [`Shared::count_filtered`] has counted: the program did not start.
+    /// Reverses [`Shared::count_filtered`]: the program did not start.
     pub fn uncount_filtered(&self) {
         self.header.filtered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether any path is in the advice table.
+    /// True if the advice table has any path.
     #[inline]
     pub fn has_advice(&self) -> bool {
         self.header.advice_len.load(Ordering::Relaxed) != 0
     }
 
-    /// What the kernel is to be told of the file at this path, given in parts.
+    /// The advice for the file at this path, given in parts.
     pub fn advice(&self, path: &[&[u8]]) -> Option<Advice> {
         if !self.has_advice() {
             return None;

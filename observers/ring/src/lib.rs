@@ -1,11 +1,9 @@
 //! The shared-memory ring through which programs report their reads.
 //!
-//! The supervising process creates one [`Shared`] area in a memfd (module
-//! `consumer`, feature `std`) and passes its name in the environment variable
-//! [`ENV`]; every observed process maps it, and each of its threads claims one ring
-//! and writes fixed-size slots into it ([`Writer`]). Data flows one way, program to
-//! supervisor; only the word of what is wanted, the heartbeat, the advice and what the kernel tells
-//! ([`Switches`]) flow back.
+//! The supervising process creates one [`Shared`] area in a memfd (module `consumer`, feature `std`) and passes its name in the environment
+//! variable [`ENV`]. Every observed process maps it, and each of its threads claims one ring and writes fixed-size slots into it
+//! ([`Writer`]). Data flow one way, from program to supervisor. Only the wishes, the heartbeat, the advice and the test of the kernel's
+//! marks ([`Switches`]) flow back.
 //!
 //! Invariants: a ring has one producer and one consumer, and only slots below the
 //! tail are ever read, so a producer killed in mid-write loses its own unpublished

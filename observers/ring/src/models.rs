@@ -1,14 +1,14 @@
-//! Producers, consumer and sweep in every order, as far as loom tells orders apart.
+//! Models of producers, consumer and sweep in every order that loom distinguishes.
 //!
-//! `make test-loom` runs these. Each model is run once for every way in which its threads can take turns, with so many
-//! turns cut short ([`in_every_order`]), and for every value that the memory model allows a load to see. The code is the
-//! real one, but for what reads a clock or asks the kernel: a poll is given its cutoff, the sweep is told who is gone.
+//! `make test-loom` runs these. Each model runs once for every interleaving of its threads, with a limit of preemptions
+//! ([`in_every_order`]), and for every value that the memory model permits a load to see. The code is the real one, except where it reads a
+//! clock or calls the kernel: a poll is given its cutoff, and the sweep is told which threads are gone.
 //!
 //! Loom tries another order where a load could have come before the last store, or a store before the last access. So the
 //! producer goes first in each model, or its own load of a word would hide the consumer's from loom.
 //!
-//! What loom cannot show: that a load is done before a store that follows it (it runs each thread's steps in their order),
-//! so the store by which the consumer gives slots back is not held to its ordering here.
+//! loom cannot show that a load comes before a later store (it runs each thread's steps in their order), so the ordering of the store by
+//! which the consumer frees slots is not tested here.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Plain;
@@ -89,7 +89,7 @@ fn claim(area: &Whole, pid: u32, tid: u32) -> Option<Writer<'_>> {
     )
 }
 
-/// That no thread is gone.
+/// No thread is gone.
 fn nobody(_: u32) -> bool {
     false
 }
@@ -171,7 +171,7 @@ fn push_access(writer: &mut Writer, shared: &Shared, number: u32) -> Result<(), 
     writer.push_access(shared, &slot)
 }
 
-/// The number of an event that [`push_open`] or [`push_access`] made, if it is whole.
+/// The number of an event made by [`push_open`] or [`push_access`], if it is complete.
 fn number(what: What<std::path::PathBuf>) -> u32 {
     match what {
         What::Open { inst, path, .. } if path.as_os_str() == name(inst).as_str() => inst,
@@ -188,8 +188,8 @@ fn what_is_published_is_read_whole_and_in_order() {
         let area = area();
         let mut writer = claim(&area, 1, 1).expect("a free ring");
         let consumer = Consumer::of(&area).watch(2, nobody);
-        // More than the ring holds, what finds no room being dropped: the slot of an access handed out last is not
-        // overwritten by a path, which would pass for accesses added to it.
+        // More events than the ring has room for, so some are dropped. A path must not overwrite the slot of the access passed on last,
+        // because its bytes would count as accesses added to that.
         let published = (1..=6).filter(|&number| {
             let pushed = if number % 3 == 0 {
                 push_open(&mut writer, &area.shared, number)
@@ -254,7 +254,7 @@ fn accesses_counted_in_the_last_slot_are_neither_lost_nor_doubled() {
     });
 }
 
-/// How many threads believe that a ring is theirs.
+/// Number of threads that believe to own a ring.
 #[derive(Default)]
 struct Holders([Plain; RINGS]);
 
@@ -269,7 +269,7 @@ impl Holders {
     }
 }
 
-/// Reports one access, if there is a ring to be had, and leaves the ring as it is.
+/// Reports one access, if a ring is free, and leaves the ring claimed.
 fn report<'a>(area: &'a Whole, holders: &Holders, pid: u32) -> Option<Writer<'a>> {
     let mut writer = claim(area, pid, pid)?;
     holders.claimed(&writer);
@@ -288,7 +288,7 @@ fn pass_by(area: &Whole, holders: &Holders, pid: u32) -> bool {
         .is_some()
 }
 
-/// That what was seen is one access each of those processes that reported.
+/// Asserts that one access was seen of each process that reported.
 fn assert_seen(consumer: Consumer, reported: [(u32, bool); 2]) {
     let reported = reported.into_iter().filter(|one| one.1);
     let mut seen: Vec<u32> = consumer.end().into_iter().map(number).collect();
@@ -315,14 +315,14 @@ fn a_ring_that_changes_hands_has_one_producer_and_loses_nothing() {
     });
 }
 
-/// One process dies without giving its ring back, another wants one; the sweep frees what the dead have left, as does the
-/// program that the dead thread's process has become, if it has.
+/// One process dies without releasing its ring, another needs one. The sweep frees the rings of the dead, and so does the program that the
+/// dead thread's process has executed, if it has.
 fn freed(becomes_another: bool) {
     in_every_order(3, move || {
         let area = area();
         let holders = Arc::new(Holders::default());
         claim(&area, 9, 9).expect("a free ring");
-        // What the kernel says of a thread it says after all that the thread did.
+        // The kernel's statement about a thread comes after all of the thread's actions.
         let gone = Arc::new(AtomicBool::new(false));
         let other = {
             let (area, holders) = (Arc::clone(&area), Arc::clone(&holders));

@@ -1,8 +1,8 @@
-//! Which processes became another program and were not heard of again.
+//! Finds processes that executed another program and did not report again.
 //!
-//! The library says so when its process is about to become another program, and the library in the new program says
-//! that it is there. Nobody but the supervisor finds out why one is not back ([`Shared::gone`]): the library is not to
-//! look at arguments that the kernel has not checked yet.
+//! The library reports that its process is about to execute another program, and the library in the new program reports its presence. Only
+//! the supervisor finds out why one did not return ([`Shared::gone`]): the library must not read arguments that the kernel has not checked
+//! yet.
 //!
 //! Invariant: a process has one place, by its number; a place that another process takes over is
 //! counted first. No entry costs more than one atomic exchange.
@@ -13,7 +13,7 @@
 use crate::atomic::Ordering;
 use crate::layout::{PASSAGES, Shared};
 
-/// Where a process is.
+/// The place of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Passage {
@@ -25,13 +25,12 @@ pub enum Passage {
     Apart = 3,
 }
 
-/// How many processes reported nothing, or not all.
+/// Number of processes that reported nothing, or not everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unobserved {
     /// Became a program that does not report.
     pub gone: u32,
-    /// In another PID namespace, or without the supervisor's /proc: its number there is another one than the
-    /// supervisor would look for it by.
+    /// In another PID namespace, or without the supervisor's /proc: its id there differs from the one that the supervisor would search for.
     pub apart: u32,
     /// Under a system-call filter: no more is observed of them than takes no system call.
     pub filtered: u32,
@@ -41,7 +40,7 @@ fn word(pid: u32, passage: Passage) -> u64 {
     u64::from(pid) << 8 | passage as u64
 }
 
-/// The process in a place, if it is where `passage` says.
+/// The process in a place, if its state is `passage`.
 fn process(found: u64, passage: Passage) -> Option<u32> {
     (found as u8 == passage as u8).then_some((found >> 8) as u32)
 }
@@ -53,8 +52,7 @@ impl Shared {
         self.count_evicted(place.swap(word(pid, passage), Ordering::Relaxed), pid);
     }
 
-    /// Process `pid`, a child made as another program, is where `passage` says, unless it has
-    /// said itself already where it is.
+    /// Sets the state of process `pid`, a child created with another program, unless it has set its state already.
     pub fn pass_child(&self, pid: u32, passage: Passage) {
         let place = &self.passages[pid as usize % PASSAGES];
         let found = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| {
@@ -75,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// The processes that have not come back by now, but for those whose place another has taken.
+    /// The processes that have not returned by now, except for those whose place was reused.
     pub fn gone(&self) -> impl Iterator<Item = u32> {
         self.those(Passage::Gone)
     }
@@ -86,7 +84,7 @@ impl Shared {
             .filter_map(move |place| process(place.load(Ordering::Relaxed), passage))
     }
 
-    /// How many were not observed as they should have been.
+    /// Number of processes that were not fully observed.
     pub fn unobserved(&self) -> Unobserved {
         let header = &self.header;
         Unobserved {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::event::What;
 
-/// One event of one thread, or an access and others like it.
+/// An event of a thread, or an access and others like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawEvent {
     /// Process.
@@ -13,9 +13,9 @@ pub struct RawEvent {
     pub tid: u32,
     /// When the call began, in ns since [`Ring::create`](crate::Ring::create).
     pub start: u64,
-    /// What happened.
+    /// The content of the event.
     pub what: What<PathBuf>,
-    /// Of an access, how many followed it, of the same length and duration, each where and when the one before ended.
+    /// For an access: the number of following ones with the same length and duration, each beginning where and when the previous one ended.
     pub more: u16,
 }
 

@@ -1,9 +1,8 @@
-//! Whether a thread has been switched out, told without asking the kernel.
+//! Finds out whether a thread has been switched out, without calling the kernel.
 //!
-//! Each thread has an area through which the kernel tells it of restartable sequences (rseq(2)); the C library has
-//! registered it. A pointer in it names the sequence the thread is in. When the kernel finds on a thread's return from
-//! another's turn that the thread is not inside that sequence, it clears the pointer. So a thread that leaves a sequence
-//! there which it is never inside, and still finds it after a call, has not waited in that call for anything.
+//! Each thread has an area for restartable sequences (rseq(2)), registered by the C library. A pointer in it names the sequence in which
+//! the thread is. When the kernel resumes a thread after another one's turn and finds it outside that sequence, it clears the pointer. So a
+//! thread that stores a sequence in which it never is, and still finds the pointer after a call, has not waited in that call.
 //!
 //! A kernel need not clear the pointer in a system call, where no sequence may be; whether this one does, the supervisor
 //! sees whenever it waits ([`Shared::tells_switches`](crate::Shared::tells_switches)).
@@ -24,7 +23,7 @@ struct Sequence {
 // SAFETY: never written to; the kernel reads what it points to.
 unsafe impl Sync for Sequence {}
 
-/// What the C library has registered with the kernel on this architecture: it stands before the place to go on at.
+/// The signature that the C library has registered with the kernel on this architecture: it precedes the abort address.
 const SIGNATURE: u32 = 0x5305_3053;
 
 /// Data in the place of code: no thread is ever inside.
@@ -41,7 +40,7 @@ static OUTSIDE: Sequence = Sequence {
 /// Offset of `rseq_cs` in the area.
 const POINTER: isize = 8;
 
-/// Where a process's threads have their area.
+/// The place of the area in each of a process's threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches(isize);
 
@@ -53,7 +52,7 @@ impl Switches {
     /// registered (`__rseq_size`).
     ///
     /// # Safety
-    /// Both must be what this process's C library says.
+    /// Both must be the values of this process's C library.
     pub const unsafe fn at(offset: isize, size: u32) -> Self {
         if cfg!(target_arch = "x86_64") && size > 0 {
             Self(offset + POINTER)
@@ -67,10 +66,10 @@ impl Switches {
         self.0
     }
 
-    /// What [`Switches::raw`] was called on.
+    /// The argument of [`Switches::raw`].
     ///
     /// # Safety
-    /// It must have been so in this process.
+    /// Both must have been valid in this process.
     #[inline(always)]
     pub const unsafe fn from_raw(raw: isize) -> Self {
         Self(raw)
@@ -84,7 +83,7 @@ impl Switches {
         }
     }
 
-    /// Whether this thread has certainly not been switched out since its last [`Switches::mark`].
+    /// True if this thread has certainly not been switched out since its last [`Switches::mark`].
     #[inline(always)]
     pub fn is_marked(self) -> bool {
         self.pointer()
@@ -101,8 +100,7 @@ impl Switches {
     }
 }
 
-/// This thread's pointer, which no other thread of the process has while it lives; `None` where there is no quick way to
-/// it.
+/// This thread's pointer, unique in the process while the thread lives; `None` if there is no quick way to read it.
 #[inline(always)]
 pub fn thread() -> Option<NonNull<u8>> {
     #[cfg(target_arch = "x86_64")]

@@ -16,7 +16,7 @@ pub struct Writer<'a> {
     ring: usize,
     slots: &'a Slots,
     tail: u32,
-    /// The consumer's position when last looked at: it can only have advanced since.
+    /// The consumer's position as last read: it can only have advanced since.
     head: u32,
     last: Last,
 }
@@ -24,13 +24,13 @@ pub struct Writer<'a> {
 /// The access published last, or [`Last::NONE`] if that was another event.
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    /// Word 0 of the slot that it is in.
+    /// Word 0 of its slot.
     word0: u64,
-    /// Where it ends, in bytes.
+    /// Its end, in bytes.
     end: u64,
-    /// Its length; 0 if it is none.
+    /// Its length; 0 if there is no access.
     len: u32,
-    /// How many were added to the last one that was not.
+    /// Number of accesses added to the last one with its own slot.
     more: u16,
 }
 
@@ -42,7 +42,7 @@ impl Last {
         more: 0,
     };
 
-    /// Whether it is of the same file, kind and length as another, by that one's word 0.
+    /// True if its file, kind and length equal another's, by that one's word 0.
     #[inline(always)]
     fn is_like(&self, word0: u64, len: u32) -> bool {
         self.len == len && (self.word0 ^ word0) & COMMON_BITS == 0
@@ -50,8 +50,8 @@ impl Last {
 }
 
 impl<'a> Writer<'a> {
-    /// Claims a free ring for a thread, preferably one whose slots are `mapped`, else one that `map` maps; `None` when all
-    /// are taken or the slots cannot be had.
+    /// Claims a free ring for a thread, preferably one whose slots are `mapped`, otherwise one that `map` maps; `None` if all are taken or
+    /// the slots cannot be mapped.
     pub fn claim(
         shared: &Shared,
         (pid, tid): (u32, u32),
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Whether a process owns any ring.
+    /// True if a process owns any ring.
     pub fn any_of(shared: &Shared, pid: u32) -> bool {
         shared.owners[..RINGS]
             .iter()
@@ -128,8 +128,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Adds an access, begun when the last one ended, to that. Returns whether another could be added, `None` if this one
-    /// cannot: it is of another file, kind or length, there are [`MORE_MAX`], or the ring is full.
+    /// Adds an access, begun when the last one ended, to that. True if another could be added; `None` if this one cannot: its file, kind or
+    /// length differs, there are [`MORE_MAX`], or the ring is full.
     #[inline(always)]
     pub fn add(
         &mut self,
@@ -167,11 +167,11 @@ impl<'a> Writer<'a> {
         Some(more + 1 < MORE_MAX)
     }
 
-    /// What to add to a [`Writer::counter`] for each access that goes on where the one before ended.
+    /// Added to a [`Writer::counter`] for each access that continues the previous one.
     pub const ONE_MORE: u64 = MORE;
 
-    /// Where those are counted that go on where the last access ended, like it, and how many more that can take, if it can
-    /// take any. Whoever adds there says how many are left ([`Writer::counted`]) before anything else is published.
+    /// The counter for accesses that continue the last one, and how many more it can count, if any. After adding to it, call
+    /// [`Writer::counted`] before publishing anything else.
     #[inline]
     pub fn counter(&self) -> Option<(&'a AtomicU64, u16)> {
         let counts = self.last.len > 0 && self.last.word0 as u8 == code::ACCESS;
@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
         (counts && left > 0).then_some((&slot[0], left))
     }
 
-    /// So many accesses fewer can be counted there now.
+    /// Notes that this many more accesses were counted.
     #[inline]
     pub fn counted(&mut self, left: u16) {
         let last = &mut self.last;
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
         last.more += more;
     }
 
-    /// Whether an access is of the same file, kind and length as the one published last, if that was one.
+    /// True if an access has the same file, kind and length as the last published event, if that was one.
     #[inline(always)]
     pub fn is_like_last(&self, slot: &Slot) -> bool {
         self.last.is_like(slot[0], slot[3] as u32)
@@ -204,15 +204,14 @@ impl<'a> Writer<'a> {
         (len > 0).then_some(((word0 >> 8) as u8, end, len))
     }
 
-    /// How many accesses were added to the last one that was not.
+    /// Number of accesses added to the last one with its own slot.
     #[inline(always)]
     pub fn more(&self) -> u16 {
         self.last.more
     }
 
-    /// Publishes an event and the path that follows it, at once, given in parts, so that nobody needs a buffer for the
-    /// whole. `first` must have been built for the length of the parts together; a path over [`crate::PATH_MAX`] bytes is not
-    /// published.
+    /// Publishes an event and its path, given in parts, so that no one needs a buffer for the whole. `first` must have been built for the
+    /// total length; a path over [`crate::PATH_MAX`] bytes is not published.
     pub fn push_path(
         &mut self,
         shared: &Shared,
@@ -222,8 +221,7 @@ impl<'a> Writer<'a> {
         self.push_parts(shared, first, None, parts)
     }
 
-    /// The same of the use of a name, with what is known of the inode. Where that leaves too little room for the path,
-    /// the event is not published.
+    /// The same for the use of a name, with its inode if known. If that leaves too little room for the path, the event is not published.
     pub fn push_name(
         &mut self,
         shared: &Shared,
@@ -280,7 +278,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Gives the ring back; what was published stays readable.
+    /// Releases the ring; published events stay readable.
     pub fn release(self, shared: &Shared, pid: u32, tid: u32) {
         give_back(shared, self.ring, pid, tid);
     }

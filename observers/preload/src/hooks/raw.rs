@@ -12,7 +12,7 @@ use crate::names::{Answer, Look};
 use crate::real::real;
 use crate::{confined, exec, files, names, open, root, watch};
 
-/// Whether a raw system call reads files or changes what descriptors mean.
+/// True if a raw system call reads files or changes the meaning of descriptors.
 pub(super) fn is_watched(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if matches!(
@@ -65,7 +65,7 @@ pub(super) fn is_watched(number: c_long) -> bool {
     ) || changes_root(number)
 }
 
-/// Whether a raw system call may change where the library can be read, or by whom.
+/// True if a raw system call may change where the library can be read, or by whom.
 fn changes_root(number: c_long) -> bool {
     matches!(
         number,

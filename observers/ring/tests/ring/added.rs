@@ -35,7 +35,7 @@ fn accesses_added_to_the_last_come_out_each_by_itself() {
     assert!(starts.eq([TOOK; 5]), "each as long as the first: {seen:?}");
     assert!(ring.drained());
 
-    // What is not like it is refused.
+    // A differing access is refused.
     for (who, len) in [((2, kind::READ), 10), ((1, kind::PREAD), 10), (who, 11)] {
         assert_eq!(writer.add(ring.shared(), who, 4116, len), None);
     }
@@ -51,7 +51,7 @@ fn accesses_added_to_the_last_come_out_each_by_itself() {
     );
     assert_eq!(offsets(poll(&mut ring)), [4116, 7]);
 
-    // One takes so many, wherever they are.
+    // A slot takes this many, at any offset.
     for step in [10, 20] {
         let slot = encode::access(who.0, who.1, now(), TOOK, 0, 10);
         writer.push_access(ring.shared(), &slot).expect("room");
@@ -158,7 +158,7 @@ fn accesses_that_go_on_come_together_unless_something_comes_between() {
     assert_eq!(seen, [(0, 2), (7, 0), (300, 2)]);
     assert_eq!(count, 2 + 7, "each access, and the threads");
 
-    // What is added to one already handed out.
+    // Accesses added to one already passed on.
     reader.add(ring.shared(), who, 600, 100).unwrap();
     reader.add(ring.shared(), who, 700, 100).unwrap();
     let seen: Vec<_> = poll(&mut ring)
@@ -176,7 +176,7 @@ fn accesses_that_go_on_come_together_unless_something_comes_between() {
 #[test]
 fn accesses_added_while_another_thread_looks_come_out_in_order() {
     const EVENTS: u64 = 1_000_000;
-    // Now elsewhere each time, now where the one before ended.
+    // Alternately elsewhere each time, and where the previous one ended.
     let offset_of = |number: u64| match number / 1000 % 2 {
         0 => number * 4096 % 1_000_003,
         _ => number * 100,

@@ -1,4 +1,4 @@
-//! How a run goes, asked by another mapping of the area.
+//! The progress of a run, asked for by another mapping of the area.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ fn who_asks_is_answered_and_nothing_is_written_for_nobody() {
         assert_eq!(visit.answer(), Some([number; BOARD_WORDS]));
         visit.ask();
     }
-    // As long as somebody may look, the area can be found, whoever has let go of the ring.
+    // While questions are possible, the area can be found, even if the ring was dropped.
     drop(ring);
     assert!(Path::new(OsStr::from_bytes(path)).exists());
     board.answer([9; BOARD_WORDS]);

@@ -1,4 +1,4 @@
-//! What comes of anything at all in the slots.
+//! Arbitrary content of the slots.
 
 use std::os::unix::fs::FileExt;
 
@@ -22,8 +22,7 @@ proptest! {
                 let _ = victim.push(ring.shared(), &read(1, now(), i, 1));
             }
             for &(at, value, times) in &writes {
-                // Header, owners, cursors, advice and the first ring all lie below 1 MiB;
-                // small values are the ones that get past the first checks.
+                // Header, owners, cursors, advice and the first ring are all below 1 MiB; small values pass the first checks most often.
                 let value = if at % 3 == 0 { value % 7 } else { value };
                 let damage = value.to_le_bytes().repeat(times);
                 file.write_all_at(&damage, at / 8 * 8).unwrap();

@@ -1,4 +1,4 @@
-//! The ring between a producer and a consumer in one process, and what comes of damage.
+//! The ring between a producer and a consumer in one process, and its resistance to damage.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ fn a_wait_shows_whether_the_kernel_tells_of_switches() {
         eprintln!("skipped: this kernel does not tell a thread that it was switched out");
         return;
     }
-    // One that keeps its processor is not told, however long it is busy; now and then another interrupts it.
+    // A thread that keeps its processor is not marked, however long it is busy; now and then another interrupts it.
     let keeps = || {
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(1) {}
@@ -323,7 +323,7 @@ fn advice_names_exactly_its_paths_until_it_is_given_up() {
     assert!(!(5000..10_000).any(|i| advised(&format!("/data/{i}"))));
     ring.give_up(true);
     assert!(!advised("/data/0"));
-    // More than there is room for.
+    // More paths than there is room for.
     let many = (0..20_000).map(|i| format!("/more/{i}"));
     let taken = ring.set_advice(many.map(|path| (path, Advice::Random)));
     assert!(taken < 20_000);
@@ -449,7 +449,7 @@ fn who_is_under_a_filter_or_apart_is_counted() {
     ring.shared().count_filtered();
     ring.shared().count_filtered();
     ring.shared().uncount_filtered();
-    // Whatever others say of it, and however often it says so.
+    // Whatever others claim about it, and however often.
     ring.shared().pass(30, Passage::Apart);
     ring.shared().pass_child(30, Passage::Gone);
     ring.shared().pass(30, Passage::Apart);

@@ -1,4 +1,4 @@
-//! Who has a ring, and who is missing.
+//! Owners of rings, and missing processes.
 
 use super::*;
 
@@ -20,11 +20,11 @@ fn who_does_not_come_back_from_becoming_another_program_is_counted() {
         (gone, ring.unobserved().gone)
     };
     assert_eq!(gone(), (vec![6, 7, 8], 3));
-    // The place of one that never came back is taken by another: it still counts.
+    // The place of a process that never returned is reused: it still counts.
     shared.pass(6 + PASSAGES as u32, Passage::Here);
     shared.pass(7 + PASSAGES as u32, Passage::Here);
     assert_eq!(gone(), (vec![8], 3));
-    // A child may have reported before its parent tells of it, or after.
+    // A child may report before or after its parent announces it.
     shared.pass(20, Passage::Here);
     shared.pass_child(20, Passage::Gone);
     shared.pass_child(21, Passage::Gone);
