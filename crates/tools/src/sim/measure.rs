@@ -3,11 +3,11 @@
 //! Definitions; docs/models.md has them in words:
 //!
 //! - accuracy: share of all events whose file was the model's most likely next file in the context of the event. An event without a
-//! prediction before it counts as wrong.
+//!   prediction before it counts as wrong.
 //! - predicted: share of all events before which a file was predicted at the threshold.
 //! - ahead: length of the sequence predicted at the threshold after an event; 0 if there is none.
 //! - lead: from the event after which a file was first predicted (and predicted ever since) to the event of its use, in events of the whole
-//! machine and in time.
+//!   machine and in time.
 //! - coverage: of the files that a cache without prefetching waits for, the share that the cache with prefetching has.
 //! - waste: share of the prefetched bytes that leave the cache unread or are unread at the end.
 //! - hits, partial hits, misses, waits: of a device whose reads take time ([`Device`]).
