@@ -19,7 +19,7 @@ const SCHEDULER: &str = "scheduler";
 const ROTATIONAL: &str = "rotational";
 const READ_AHEAD_KB: &str = "read_ahead_kb";
 
-/// Whether loop devices can be had here.
+/// True if loop devices are available.
 pub(crate) fn loops_available() -> bool {
     Path::new("/dev/loop-control").exists()
 }
@@ -74,12 +74,12 @@ pub(crate) fn format(mounted: &mut Mounted) -> Result<(), Error> {
         c"noinit_itable",
     )
     .at("mount ext4 on", &mounted.dir)?;
-    // Last: what goes before may set it anew.
+    // Last, because earlier settings may change it.
     set_queue(mounted, READ_AHEAD_KB, "128");
     Ok(())
 }
 
-/// The settings of the device's queue that we change, as they are: (file, value).
+/// The present settings of the device's queue that are changed: (file, value).
 fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
     let name = device.file_name().unwrap_or(device.as_os_str());
     let queue = Path::new("/sys/block").join(name).join("queue");
@@ -98,7 +98,7 @@ fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
         .collect()
 }
 
-/// Sets one of them. A disk without it is still a slow disk; a note says so.
+/// Changes a setting. Without it the disk is still slow; a note says so.
 fn set_queue(mounted: &mut Mounted, setting: &str, value: &str) {
     let named = |(path, _): &&(PathBuf, String)| path.ends_with(setting);
     if let Some((path, before)) = mounted.queue.iter().find(named)
@@ -138,7 +138,7 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Detaches the loop device if it is still on our image, and puts its queue back.
+/// Detaches the loop device if it still has our image, and restores its queue's settings.
 pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
     let Some(device) = &mounted.loop_device else {
         return Ok(());
@@ -147,7 +147,7 @@ pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
         return Ok(());
     }
     for (path, before) in &mounted.queue {
-        // As well as it goes: the device may be another's next.
+        // Errors are ignored: the device may be another's next.
         let _ = std::fs::write(path, before);
     }
     let mut losetup = Command::new("losetup");
@@ -173,14 +173,13 @@ fn is_attached(device: &Path, image: &Path) -> bool {
     })
 }
 
-/// Whether something is mounted at `dir`, as the kernel's table says: asking the
-/// directory would fail when its server is dead.
+/// True if the kernel's table has a mount at `dir`: asking the directory itself would fail if its server is dead.
 pub(crate) fn is_mount_point(dir: &Path) -> Result<bool, Error> {
     let table = Mount::table().at("read", TABLE)?;
     Ok(Mount::all_in(&table).any(|mount| mount.point == dir))
 }
 
-/// Runs a command to its end; returns what it printed.
+/// Runs a command; returns its output.
 fn run(mut command: Command, tool: &'static str, package: &'static str) -> Result<String, Error> {
     // Administrators' tools are not on everyone's path.
     let path = std::env::var("PATH").unwrap_or_default();

@@ -1,9 +1,7 @@
 //! `foreread slowdisk`: the command, for the program that embeds it.
 //!
-//! A disk is served by a process of its own: this executable, started again with
-//! the hidden `--serve`. It prints one line of JSON when the disk is ready, which
-//! the starting process reads; then it leaves the terminal and serves until a
-//! signal, or until someone has unmounted the disk.
+//! A disk is served by a process of its own: this executable, started again with the hidden `--serve`. It prints one line of JSON when the
+//! disk is ready, which the starting process reads. Then it leaves the terminal and serves until a signal or until the disk is unmounted.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -77,7 +75,7 @@ struct MountArgs {
     /// Spread the image over the disk's full stroke: seeks are as long as on a full 500 GB disk
     #[arg(long)]
     stretch: bool,
-    /// Where on a rotating disk the image begins: inner tracks hold less and are slower
+    /// Place of the image on a rotating disk: inner tracks hold less and are slower
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "stretch")]
     begins: Option<u64>,
     /// Apply the model's time to writes, too
@@ -108,8 +106,7 @@ impl MountArgs {
     }
 }
 
-/// Does what the arguments say; the exit status is 1 when a self-test does not hold, and the server's
-/// own where it has said why it could not begin.
+/// Runs the command. The exit status is 1 if a self-test fails, and the server's own if it has reported why it could not start.
 pub fn run(args: SlowdiskArgs) -> Result<ExitCode, Error> {
     let outcome = act(args.action);
     if let Err(Error::Server { status }) = &outcome
@@ -184,7 +181,7 @@ fn start(action: &str, options: &Options) -> Result<Mounted, Error> {
     serde_json::from_slice(&ready).at("understand", &program)
 }
 
-/// The server process: says it is ready, leaves the terminal, serves.
+/// The server process: reports that it is ready, leaves the terminal, serves.
 fn serve(options: &Options) -> Result<(), Error> {
     let signals = signals()?;
     // Ctrl-C is meant for the command that started us.

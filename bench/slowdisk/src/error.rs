@@ -1,6 +1,6 @@
-//! What can go wrong, each naming what it concerns and what to do about it.
+//! Errors, with their subject and a remedy.
 //!
-//! What the system said is the source and not in the text: who prints the chain would print it twice.
+//! The system's error is the source and not in the text: printing the chain would repeat it.
 
 use std::error::Error as _;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use foreread_disk::{Model, UnknownModel};
 
-/// Why a slow disk could not be made, used or taken down.
+/// The reason why a slow disk could not be created, used or unmounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +20,7 @@ pub enum Error {
     Size {
         /// As given.
         value: String,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// The kernel asks for root to mount.
@@ -29,7 +29,7 @@ pub enum Error {
     /// `file_only` of a model that is a file system.
     #[error("{model} is a file system: there is no image file to have alone")]
     NoImage {
-        /// Which.
+        /// The model.
         model: Model,
     },
     /// No FUSE in this kernel or container.
@@ -37,7 +37,7 @@ pub enum Error {
     Fuse {
         /// The device.
         path: PathBuf,
-        /// What opening it gave.
+        /// The error of opening it.
         source: io::Error,
     },
     /// A tool is not there.
@@ -53,17 +53,17 @@ pub enum Error {
     Tool {
         /// With its arguments.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
-        /// What it said.
+        /// Its output.
         stderr: String,
     },
-    /// A slow disk is there already and alive.
+    /// There is a slow disk in use already.
     #[error("{dir} already holds a slow disk ({model}, served by process {pid}): unmount it first")]
     Taken {
-        /// Where.
+        /// The mount point.
         dir: PathBuf,
-        /// Which.
+        /// Its model.
         model: Model,
         /// Whose.
         pid: u32,
@@ -71,13 +71,13 @@ pub enum Error {
     /// Mounting would hide files.
     #[error("{dir} is not empty: mounting there would hide what it holds")]
     NotEmpty {
-        /// Where.
+        /// The mount point.
         dir: PathBuf,
     },
-    /// Nothing of ours there.
+    /// There is no slow disk.
     #[error("{dir} holds no slow disk")]
     NotMounted {
-        /// Where.
+        /// The mount point.
         dir: PathBuf,
     },
     /// Programs still use it.
@@ -85,29 +85,29 @@ pub enum Error {
         "{dir} is still in use: leave it and close its files (`fuser -vm {dir}` names the programs)"
     )]
     InUse {
-        /// Where.
+        /// The mount point.
         dir: PathBuf,
     },
     /// The background server ended before the disk was ready; it has said why.
     #[error("the slow disk's server ended before the disk was ready ({status})")]
     Server {
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
     },
     /// A file could not be dealt with.
     #[error("{path}: cannot {action}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// On what.
+        /// Its object.
         path: PathBuf,
-        /// What came of it.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// With what the system said, for those who print no chain.
+    /// Includes the system's error, for callers that print no chain.
     pub fn in_full(&self) -> String {
         match self.source() {
             Some(source) => format!("{self}: {source}"),

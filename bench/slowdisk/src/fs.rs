@@ -1,6 +1,5 @@
-//! The FUSE file system of the models that are block devices: a directory with `disk.img` (the image, timed by the
-//! model), `stats.json` (what it has served) and `forget` (writing to it empties
-//! the disk's own cache).
+//! The FUSE file system of models that are block devices: a directory with `disk.img` (the image, timed by the model), `stats.json` (served
+//! requests) and `forget` (writing to it empties the disk's own cache).
 //!
 //! The image lives in memory (a memfd, sparse), so that its own cost is a copy.
 //! Data flows: kernel → here → backing memory → [`Server`], which answers in time.
@@ -25,13 +24,13 @@ pub(crate) const IMAGE: &str = "disk.img";
 pub(crate) const STATS: &str = "stats.json";
 pub(crate) const FORGET: &str = "forget";
 
-/// One request carries at most this many bytes (the kernel's own limit is 256 pages).
+/// Largest request in bytes (the kernel's own limit is 256 pages).
 pub(crate) const MAX_REQUEST: u32 = 1 << 20;
 /// Requests the kernel may have under way: more than a loop device sends (128).
 pub(crate) const MAX_BACKGROUND: u16 = 512;
 /// Linux's default, for those who read the image without a loop device.
 const READ_AHEAD: u32 = 128 << 10;
-/// Nothing changes but by our hand.
+/// Only this process changes anything.
 pub(crate) const TTL: Duration = Duration::from_secs(3600);
 
 const IMAGE_INO: INodeNo = INodeNo(2);
@@ -43,7 +42,7 @@ pub(crate) struct SlowFs {
     pub(crate) image: File,
     pub(crate) size: u64,
     pub(crate) server: Arc<Server>,
-    /// Whether writes take the model's time, too.
+    /// True if writes take the model's time, too.
     pub(crate) slow_writes: bool,
 }
 
@@ -75,7 +74,7 @@ impl SlowFs {
         })
     }
 
-    /// How much of `[offset, offset + len)` the image has.
+    /// The part of `[offset, offset + len)` within the image.
     fn clip(&self, offset: u64, len: u32) -> u32 {
         u64::from(len).min(self.size.saturating_sub(offset)) as u32
     }

@@ -57,22 +57,20 @@ use tree::TreeFs;
 /// Reads by which the way to the server and back is measured: some 0.25 s, so that a moment's load does not decide.
 const CALIBRATION_READS: usize = 300;
 
-/// What disk to make, and where.
+/// Specification of a disk, with its mount point.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The model.
     pub model: Model,
-    /// Where to mount it; made if it does not exist, and then removed again.
+    /// Mount point; created if it does not exist, and removed again then.
     pub dir: PathBuf,
-    /// The disk's size, bytes: a multiple of 4096, at least 16 MiB. Memory is
-    /// taken only for what is written.
+    /// The disk's size in bytes: a multiple of 4096, at least 16 MiB. Only written data takes memory.
     pub size: u64,
     /// Spread the image over the model's whole stroke ([`Layout::stretch`]).
     pub stretch: bool,
     /// The byte of the model's disk at which the image begins ([`Layout::begins`]).
     pub begins: u64,
-    /// Let writes take the model's time. Otherwise they are done at once, so that
-    /// preparing data is quick, and only reads are slow.
+    /// Let writes take the model's time. Otherwise they are immediate, so that preparing data is quick.
     pub slow_writes: bool,
     /// Only the FUSE file: `dir` holds `disk.img`, without a loop device and ext4.
     pub file_only: bool,
@@ -120,7 +118,7 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
     let (server, session) = match started {
         Ok(started) => started,
         Err(error) => {
-            // The first error is the one to tell.
+            // The first error is reported.
             let _ = place::release(&mounted, true);
             return Err(error);
         }
@@ -189,7 +187,7 @@ fn spawn(
 }
 
 impl SlowDisk {
-    /// What lies above the served image, and the model below it.
+    /// The layers above the served image, and the model below it.
     fn build(&mut self, layout: Layout) -> Result<(), Error> {
         let has_device = self.mounted.backing != self.mounted.dir;
         if has_device {
@@ -203,7 +201,7 @@ impl SlowDisk {
         state::write(&self.mounted)
     }
 
-    /// What was made and where it is.
+    /// The created disk and its place.
     pub fn mounted(&self) -> &Mounted {
         &self.mounted
     }
@@ -213,7 +211,7 @@ impl SlowDisk {
         &self.mounted.dir
     }
 
-    /// What the disk has served.
+    /// Counts of served requests.
     pub fn counters(&self) -> Counters {
         self.server.counters()
     }
@@ -223,15 +221,14 @@ impl SlowDisk {
         self.server.forget();
     }
 
-    /// Whether the disk is still being served: not so once another process has
-    /// unmounted it.
+    /// True while the disk is served; false after another process has unmounted it.
     pub fn is_served(&self) -> bool {
         self.session
             .as_ref()
             .is_some_and(|session| !session.is_finished())
     }
 
-    /// Takes the disk down. Fails, and leaves it as it is, while programs use it.
+    /// Unmounts the disk. Fails, without a change, while programs use it.
     pub fn unmount(mut self) -> Result<(), Error> {
         place::release(&self.mounted, false)?;
         self.join();
@@ -243,8 +240,7 @@ impl SlowDisk {
         let Some(session) = self.session.take() else {
             return;
         };
-        // A file system unmounted while in use is served on until it is not; the
-        // thread is then left to it.
+        // A file system unmounted while in use is served until it is unused; the thread is left to that.
         let deadline = Instant::now() + Duration::from_secs(5);
         while !session.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -256,8 +252,7 @@ impl SlowDisk {
 }
 
 impl Drop for SlowDisk {
-    /// Takes the disk down whether or not it is in use: programs that still hold
-    /// its files get EIO once this process is gone.
+    /// Unmounts the disk even if it is in use: programs with open files get EIO once this process is gone.
     fn drop(&mut self) {
         if self.session.is_none() {
             return;

@@ -1,7 +1,7 @@
-//! Takes the place for a slow disk, and gives it up again: also the place that a killed server left.
+//! Claims the place for a slow disk, and releases it, also after a killed server.
 //!
-//! Invariant: processes that claim a place at once do so one after the other, under the lock of the
-//! state folder. A place is undone from the top down: the file system, the loop device, the FUSE file.
+//! Invariant: processes claim places one after the other, under the lock of the state folder. A place is released from the top down: file
+//! system, loop device, FUSE file.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,16 +13,14 @@ use crate::error::{At, Error};
 use crate::state::{self, Mounted, STATES, absolute, folder, start_of};
 use crate::{Options, block, fs};
 
-/// Unmounts the slow disk at `dir`, whoever serves it, alive or dead. Fails, and
-/// leaves it as it is, while programs use it.
+/// Unmounts the slow disk at `dir`, whether its server is alive or dead. Fails, without a change, while programs use it.
 pub fn unmount(dir: &Path) -> Result<(), Error> {
     let mounted = Mounted::find(dir)?;
-    // Nobody can use what nobody serves: do not wait for those who try.
+    // A disk without a server is of no use: nobody is waited for.
     release(&mounted, !mounted.is_alive())
 }
 
-/// Makes sure a disk can be made as asked, and takes the place. Cleans up what a
-/// killed server left there.
+/// Checks that the disk can be created, and claims the place. Cleans up after a killed server.
 pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::NotRoot);
@@ -42,7 +40,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
             source,
         })?;
     let dir = absolute(&options.dir)?;
-    // One at a time: two that come at once must agree on who made the directory.
+    // One at a time: two claims must agree on who created the directory.
     let _alone = alone()?;
     if let Some(left) = state::read(&dir)? {
         if left.is_alive() {
@@ -111,8 +109,7 @@ fn taken(by: Mounted) -> Error {
     }
 }
 
-/// Undoes whatever of the disk there is, from the top down; ends its server if
-/// that is another process. `lazily`: even while it is used.
+/// Releases all parts of the disk, from the top down; ends its server if that is another process. `lazily`: even while it is in use.
 pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
     if mounted.backing != mounted.dir {
         block::unmount(&mounted.dir, lazily)?;

@@ -1,4 +1,4 @@
-//! Whether a mounted slow disk does what its model's specification says.
+//! Compares a mounted slow disk with its model's specification.
 //!
 //! The device is read past the page cache (O_DIRECT), as programs and the kernel
 //! would have it read: single 4 KiB reads spread over all of it, 32 of them at
@@ -17,24 +17,24 @@ use crate::error::{At, Error};
 use crate::{Mounted, Options, server};
 use foreread_disk::Model;
 
-/// One figure.
+/// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Which model.
+    /// The model.
     pub model: &'static str,
-    /// What was measured.
+    /// The figure's name.
     pub figure: &'static str,
-    /// Of both values.
+    /// Unit of both values.
     pub unit: &'static str,
     /// By the specification.
     pub specified: f64,
     /// As measured.
     pub realised: f64,
-    /// How far it is off, percent of what is specified.
+    /// Deviation in percent of the specification.
     pub off_percent: f64,
-    /// How far it may be off, percent.
+    /// Permitted deviation in percent.
     pub tolerance_percent: f64,
-    /// Whether it is no farther off.
+    /// True if the deviation is permitted.
     pub holds: bool,
 }
 
@@ -61,7 +61,7 @@ impl Row {
 }
 
 const BLOCK: u64 = 4096;
-/// What sequential reading asks for at once: what a loop device sends on.
+/// Request size of sequential reading: that of a loop device.
 const CHUNK: u64 = 256 << 10;
 const DEPTH: u64 = 32;
 
@@ -77,7 +77,7 @@ pub fn options(model: Model, dir: impl Into<PathBuf>) -> Options {
 /// The figures of a disk.
 pub const FIGURES: usize = 3;
 
-/// Measures a disk made by [`options`], for some seconds; after each of the [`FIGURES`] `measured` is told.
+/// Measures a disk created by [`options`], for some seconds; calls `measured` after each of the [`FIGURES`].
 pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error> {
     let spec = mounted.model.spec();
     let path = mounted.device();
@@ -100,8 +100,7 @@ pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error
         mounted.model,
         ("random 4 KiB read", "µs"),
         spec.random_us,
-        // The median: others on the machine delay some reads. On every model it is
-        // the mean, within 2 %.
+        // The median, because other processes delay some reads. On every model it equals the mean within 2 %.
         alone[alone.len() / 2].as_secs_f64() * 1e6,
         8.0,
     );
@@ -127,7 +126,7 @@ pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error
     Ok(vec![random, deep, sequential])
 }
 
-/// What reads took.
+/// Durations of reads.
 struct Times {
     /// From the first's beginning to the last's end.
     all: Duration,
@@ -135,7 +134,7 @@ struct Times {
     each: Vec<Duration>,
 }
 
-/// Does `reads` reads of `len` bytes, `depth` at once, at the offsets given.
+/// Makes `reads` reads of `len` bytes, `depth` at once, at the given offsets.
 fn time(
     device: &File,
     reads: u64,

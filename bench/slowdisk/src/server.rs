@@ -1,19 +1,14 @@
 //! The model in real time: requests go in when the kernel sends them, answers
 //! go out when the model says.
 //!
-//! A request is done on the backing memory at once (the data is copied while the
-//! "disk" works), entered into the model, and put by; one thread sleeps until the
-//! model's next completion and sends the answers that are due. A request for bytes
-//! that lie in several places is entered once for each place, and answered after the
-//! last.
+//! A request is executed on the backing memory at once (the data is copied while the "disk" works), entered into the model, and stored. One
+//! thread sleeps until the model's next completion and sends due answers. A request whose bytes are in several places is entered once for
+//! each place, and answered after the last.
 //!
-//! The way to the server and back (block layer, FUSE, wake-ups) takes time of its
-//! own, some 50 to 200 µs. So that a program sees the model's time, a server
-//! starts by measuring that: it serves a fixed time, and what passes between the
-//! moment an answer is due and the next request of a reader who does nothing but
-//! read is the way's, both directions and the timer's lateness together. Answers
-//! are then sent that much before their time, though never before the request is
-//! there.
+//! The path to the server and back (block layer, FUSE, wake-ups) takes 50 to 200 µs of its own. So that a program sees the model's time, a
+//! server first measures this path: it serves with a fixed time, and the interval between the due time of an answer and the next request of
+//! a reader that only reads is the path's time, both directions and the timer's lateness together. Answers are then sent earlier by that
+//! time, though never before the request has arrived.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -29,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// A way longer than this is a busy machine's, not a rule, ns.
 const MOST_LEAD_NS: u64 = 250_000;
 
-/// What a slow disk has served since it was made.
+/// Counts of a slow disk since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Reads that reached the disk.
@@ -42,10 +37,10 @@ pub struct Counters {
     pub written_bytes: u64,
 }
 
-/// Of the model's number of a request, the bits that count its places.
+/// Bits of a model's request number that count its places.
 const PLACE_BITS: u32 = 16;
 
-/// What is sent when a request is done.
+/// The answer to a completed request.
 pub(crate) enum Answer {
     Read(ReplyData, Vec<u8>),
     Write(ReplyWrite, u32),
@@ -60,7 +55,7 @@ impl Answer {
     }
 }
 
-/// A model in real time. Dropping it sends what is under way and ends its thread.
+/// A model in real time. Dropping it sends pending answers and ends its thread.
 pub(crate) struct Server {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -78,14 +73,14 @@ struct Shared {
 
 struct State {
     disk: Disk,
-    /// What is sent, and for how many places of the request the model is not done.
+    /// Pending answers, with the number of unfinished places of each request.
     answers: HashMap<u64, (Answer, usize)>,
     next: u64,
-    /// How long before its time an answer is sent, ns.
+    /// Time by which an answer is sent early, ns.
     lead: u64,
     /// When requests arrived, while the way is being measured.
     arrivals: Option<Vec<u64>>,
-    /// Until when the thread means to sleep; None while it is not asleep.
+    /// Wake-up time of the thread; None while it is awake.
     asleep_until: Option<u64>,
     stop: bool,
 }
@@ -103,7 +98,7 @@ impl State {
 }
 
 impl Server {
-    /// A server that measures the way until it is told what to be.
+    /// A server that measures the path until it is given a model.
     pub(crate) fn start() -> std::io::Result<Server> {
         let shared = Arc::new(Shared {
             origin: Instant::now(),
@@ -134,7 +129,7 @@ impl Server {
         })
     }
 
-    /// Serves `model` from now on; returns what the way was found to take, ns.
+    /// Serves `model` from now on; returns the measured time of the path, ns.
     pub(crate) fn become_disk(&self, model: Model, layout: Layout) -> u64 {
         let mut state = self.shared.lock();
         let arrivals = state.arrivals.take().unwrap_or_default();
@@ -206,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Answers a reader of what has been served, as JSON.
+    /// Answers a reader of the counts, as JSON.
     pub(crate) fn tell(&self, offset: u64, size: u32, reply: ReplyData) {
         match serde_json::to_vec(&self.counters()) {
             Ok(mut text) => {
@@ -287,9 +282,8 @@ impl Shared {
     }
 }
 
-/// What the disk completes by `now`, ahead of the real time as that is. The disk's own time goes no further than
-/// the last of it: the disk would take a request that arrives in the meantime for one of its own present, and
-/// nothing would be left of the lead.
+/// The disk's completions until `now`, which is ahead of real time. The disk's own time advances only to the last of them: a request that
+/// arrives in between would otherwise belong to the disk's present, and the lead would be lost.
 fn due(disk: &mut Disk, now: u64) -> Vec<Completion> {
     let mut done = Vec::new();
     while let Some(event) = disk.next_event().filter(|&event| event <= now) {
@@ -309,8 +303,8 @@ pub(crate) fn hurry() {
 mod tests {
     use super::*;
 
-    /// Sent 100 µs early and 10 µs late, an answer is followed by a request that is there before its time: it
-    /// starts when the one before was done, not when the thread had looked for what else was due.
+    /// If an answer is sent 100 µs early and 10 µs late, the next request arrives before its time: it starts when the previous one was
+    /// complete, and not when the thread searched for other due answers.
     #[test]
     fn a_request_that_follows_an_early_answer_is_not_put_off() {
         let mut disk = Disk::new(Model::NetworkSsd, Layout::new(1 << 30));

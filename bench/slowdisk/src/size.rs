@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// The smallest disk: what ext4 needs with a journal, and some room.
+/// The smallest disk: ext4 with a journal, and some room.
 const LEAST: u64 = 16 << 20;
 /// The disk the model is of.
 const MOST: u64 = 500_000_000_000;

@@ -1,9 +1,7 @@
-//! Which slow disks there are: one state file each, so that any process finds them, also after their
-//! server was killed.
+//! The existing slow disks: one state file each, so that any process finds them, also after their server was killed.
 //!
-//! Under `/run/foreread/slowdisk`, a folder per mount point holds `state.json`
-//! and the point where the FUSE file system is mounted. Invariant: what has been
-//! made is in the state file before the next thing is made, and the file goes last.
+//! `/run/foreread/slowdisk` has a folder per mount point, with `state.json` and the mount point of the FUSE file system. Invariant: each
+//! part is in the state file before the next one is created, and the file is deleted last.
 
 use std::path::{Path, PathBuf};
 
@@ -23,30 +21,30 @@ const STATE: &str = "state.json";
 pub struct Mounted {
     /// The mount point.
     pub dir: PathBuf,
-    /// Which model.
+    /// The model.
     #[serde(with = "model_name")]
     pub model: Model,
     /// The disk's size, bytes.
     pub size: u64,
-    /// Whether the image is spread over the whole stroke.
+    /// True if the image is spread over the whole stroke.
     pub stretch: bool,
-    /// Whether writes take the model's time.
+    /// True if writes take the model's time.
     pub slow_writes: bool,
-    /// Where the FUSE file system is: `dir` itself if there is no block device.
+    /// Place of the FUSE file system: `dir` itself if there is no block device.
     pub backing: PathBuf,
     /// The block device, unless there is only the FUSE file.
     pub loop_device: Option<PathBuf>,
     /// Duration of the way from a program to the server and back, ns: answers are
     /// sent that much earlier, so that a program sees the model's times.
     pub path_ns: u64,
-    /// What could not be had, in plain words.
+    /// Missing features, in plain words.
     pub notes: Vec<String>,
     /// The process that serves it.
     pub pid: u32,
     /// When that process started, clock ticks since boot: a process id alone may
     /// have been given to another.
     pub(crate) started: u64,
-    /// Whether `dir` was made for the disk.
+    /// True if `dir` was created for the disk.
     pub(crate) made_dir: bool,
     /// Queue settings that were changed, with their values before.
     pub(crate) queue: Vec<(PathBuf, String)>,
@@ -64,7 +62,7 @@ impl Mounted {
         self.served(fs::IMAGE)
     }
 
-    /// One of the files that tell of the disk: between the user's own they are hidden.
+    /// A file about the disk; hidden if it is among the user's own.
     fn served(&self, name: &str) -> PathBuf {
         if self.model.spec().file_system {
             self.backing.join(format!("{}{name}", tree::HIDDEN))
@@ -73,7 +71,7 @@ impl Mounted {
         }
     }
 
-    /// What to open to read the disk as a whole: the block device, else the image.
+    /// The path for reading the whole disk: the block device, or the image.
     pub fn device(&self) -> PathBuf {
         match &self.loop_device {
             Some(device) => device.clone(),
@@ -81,12 +79,12 @@ impl Mounted {
         }
     }
 
-    /// Whether its server lives.
+    /// True if its server is alive.
     pub fn is_alive(&self) -> bool {
         start_of(self.pid) == Some(self.started)
     }
 
-    /// What it has served.
+    /// Counts of served requests.
     pub fn counters(&self) -> Result<Counters, Error> {
         let path = self.served(fs::STATS);
         let text = std::fs::read(&path).at("read", &path)?;
@@ -122,7 +120,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
         .at("understand", &path)
 }
 
-/// When a process started, clock ticks since boot; None if it is dead.
+/// Start of a process, in clock ticks since boot; None if it is dead.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = procfs::stat(pid).ok()?;
     let fields = Stat::of(&stat)?;

@@ -16,7 +16,7 @@ use object::read::archive::ArchiveFile;
 use super::compiler::first_errors;
 use super::response;
 
-/// How static libraries begin, ordinary and thin ones.
+/// First bytes of static libraries, ordinary and thin.
 const MAGIC: [&[u8]; 2] = [b"!<arch>\n", b"!<thin>\n"];
 
 /// A static library.
@@ -38,7 +38,7 @@ pub(super) struct Member {
 }
 
 impl Archive {
-    /// The library at `path`; `None` when it is none, or cannot be read.
+    /// The library at `path`; `None` if the file is none, or cannot be read.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let bytes = fs::read(&path).ok()?;
@@ -64,8 +64,7 @@ impl Archive {
         Some(Self { path, members })
     }
 
-    /// The members that the linker took. One of several with the same name cannot be told from the
-    /// others, and counts as not taken.
+    /// The members that the linker used. Several members with one name cannot be distinguished, and count as unused.
     pub(super) fn taken<'a>(
         &'a self,
         trace: &'a Trace,
@@ -125,7 +124,7 @@ impl Archive {
     }
 }
 
-/// What the linker said it took.
+/// Members used by the linker, from its output.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// Files, each once, in the linker's order.
@@ -134,8 +133,8 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Reads what a linker printed under `-t -t`: a file a line, and a member as `(LIBRARY)MEMBER` (GNU ld)
-    /// or `LIBRARY(MEMBER)` (gold, lld, mold).
+    /// Parses a linker's output under `-t -t`: one file per line, with members as `(LIBRARY)MEMBER` (GNU ld) or `LIBRARY(MEMBER)` (gold,
+    /// lld, mold).
     pub(super) fn read(printed: &[u8]) -> Self {
         let mut trace = Self::default();
         for line in printed.split(|&byte| byte == b'\n') {
@@ -156,7 +155,7 @@ impl Trace {
                 None => trace.files.extend(real(line)),
             }
         }
-        // A library may be named twice, for what another one between asks of it.
+        // A library may be named twice, for the needs of another one between.
         let mut seen = HashSet::new();
         trace.files.retain(|file| seen.insert(file.clone()));
         let mut libraries: Vec<_> = trace

@@ -1,11 +1,10 @@
 //! A C or C++ compiler's command line, as far as the driver must understand it.
 //!
-//! Invariant: reading never changes what the compiler is given. The compiler itself always gets
-//! the arguments verbatim; what is understood here decides what is done beside that, and what is
-//! not understood is taken for a flag.
+//! Invariant: parsing never changes the compiler's arguments. The compiler gets them verbatim. The parsed words decide the driver's
+//! additional work, and an unknown word counts as a flag.
 //!
-//! Data flow: arguments → [`response::expand`](super::response::expand) → [`CommandLine`] → [`Task`],
-//! and, for what is compiled or linked again, the words that matter to that.
+//! Data flow: arguments → [`response::expand`](super::response::expand) → [`CommandLine`] → [`Task`], and the words that matter for
+//! compiling or linking again.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +16,7 @@ use super::options::{
     ASIDE, ASIDE_WITH_VALUE, LEFT_WHOLE, LINKER, LINKER_WITH_VALUE, NO_PROGRAM, TELLS, WITH_VALUE,
 };
 
-/// What a word of the command line is.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A C or C++ source to compile.
@@ -26,10 +25,9 @@ pub(super) enum Role {
     Input,
     /// `-o`, or its value.
     Output,
-    /// Which stage to stop after.
+    /// Selects the stage after which to stop.
     Stage,
-    /// Makes the compiler write something beside the object (lists of dependencies, listings,
-    /// dumps), or says how.
+    /// Makes the compiler write a file beside the object (dependencies, listings, dumps), or says how.
     Aside,
     /// The language of the inputs that follow.
     Language,
@@ -39,7 +37,7 @@ pub(super) enum Role {
     Flag,
 }
 
-/// One word, and what it is.
+/// A word and its kind.
 #[derive(Clone, Debug)]
 pub(super) struct Word {
     pub(super) text: OsString,
@@ -48,10 +46,10 @@ pub(super) struct Word {
     pub(super) language: Option<OsString>,
 }
 
-/// What the compiler is asked to do.
+/// The task of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// Nothing that concerns the driver.
+    /// A task without work for the driver.
     Other,
     /// To leave an object for each of these sources (indices of words).
     Compile(Vec<(usize, PathBuf)>),
@@ -63,11 +61,11 @@ pub(super) enum Task {
 #[derive(Clone, Debug)]
 pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
-    /// Whether part of it came from response files.
+    /// True if a part came from response files.
     pub(super) from_file: bool,
     /// When it was read: before anything was compiled.
     pub(super) begun: SystemTime,
-    /// Whose compiler's it is.
+    /// The language of the driver's compiler.
     driver: Language,
     output: Option<PathBuf>,
     last_stage: Last,
@@ -119,7 +117,7 @@ impl CommandLine {
         line
     }
 
-    /// What a word is, and whether the next one is its value.
+    /// The kind of a word, and true if the next word is its value.
     fn role(&mut self, text: &OsStr, language: &mut Option<OsString>) -> (Role, bool) {
         let bytes = text.as_bytes();
         if bytes == b"-" || !bytes.starts_with(b"-") {
@@ -177,7 +175,7 @@ impl CommandLine {
         (Role::Flag, WITH_VALUE.contains(&option))
     }
 
-    /// What the compiler is asked to do, as far as the driver has a part in it.
+    /// The task of the compiler, as far as it concerns the driver.
     pub(super) fn task(&self) -> Task {
         let sources = || self.of(Role::Source).filter(|(_, word)| word.text != "-");
         let inputs = || self.of(Role::Input).chain(self.of(Role::Source));
@@ -217,26 +215,26 @@ impl CommandLine {
         Language::of(path, source.language.as_deref(), self.driver).unwrap_or(self.driver)
     }
 
-    /// Why a unit of this command line is to be left whole, if it is.
+    /// The reason to leave a unit of this command line whole, if there is one.
     pub(super) fn compiled_whole(&self) -> Option<&str> {
         let flags = self.of(Role::Flag);
         let mut flags = flags.filter_map(|(_, word)| word.text.to_str());
         flags.find(|flag| LEFT_WHOLE.iter().any(|start| flag.starts_with(start)))
     }
 
-    /// Why what is linked here cannot have a prefetch thread, if it cannot.
+    /// The reason why the linked output cannot have a prefetch thread, if there is one.
     pub(super) fn linked_whole(&self) -> Option<&str> {
         let words = self.words.iter().filter_map(|word| word.text.to_str());
         words.into_iter().find(|word| NO_PROGRAM.contains(word))
     }
 
-    /// Whether the compiler is to give no warnings.
+    /// True if the compiler is to give no warnings.
     pub(super) fn is_quiet(&self) -> bool {
         self.of(Role::Flag).any(|(_, word)| word.text == "-w")
     }
 
-    /// The arguments that decide what a compilation gives: no inputs, outputs, stages or lists of
-    /// dependencies, and nothing that is for the linker.
+    /// The arguments that determine a compilation's result: no inputs, outputs, stages or lists of dependencies, and nothing for the
+    /// linker.
     pub(super) fn compiling(&self) -> Vec<OsString> {
         let flags = self.of(Role::Flag);
         flags
@@ -245,7 +243,7 @@ impl CommandLine {
     }
 }
 
-/// The words that `-Wp` passes on, without the ones that make a list of dependencies.
+/// The words passed on by `-Wp`, without those that make a list of dependencies.
 fn without_dependencies(text: &OsStr) -> Option<OsString> {
     let Some(passed) = text.to_str().and_then(|text| text.strip_prefix("-Wp,")) else {
         return Some(text.to_owned());
@@ -269,7 +267,7 @@ fn in_force(name: &OsStr) -> Option<OsString> {
 }
 
 impl Word {
-    /// Whether the input is a header, from which the compiler makes a precompiled one.
+    /// True if the input is a header, of which the compiler makes a precompiled one.
     fn is_header(&self) -> bool {
         match &self.language {
             Some(language) => language.as_bytes().ends_with(b"-header"),
@@ -281,7 +279,7 @@ impl Word {
     }
 }
 
-/// Where the compiler leaves the object of a source without `-o`: in the working directory.
+/// The object of a source without `-o`: in the working directory.
 fn object_of(source: &OsStr) -> PathBuf {
     let name = Path::new(source).file_name().unwrap_or(source);
     Path::new(name).with_extension("o")

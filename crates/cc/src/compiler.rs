@@ -1,4 +1,4 @@
-//! The system's compiler: which it is, and running it as it would run by itself.
+//! The system's compiler: finding it, and running it unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display, Formatter};
@@ -18,12 +18,12 @@ use super::language::Language;
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     pub(super) command: Vec<String>,
-    /// That of the other language, which other units of a program may be compiled by.
+    /// The compiler of the other language, for other units of a program.
     other: Vec<String>,
 }
 
 impl Compiler {
-    /// The compiler of a language: what `FOREREAD_CC` or `FOREREAD_CXX` names, or cc or c++.
+    /// The compiler of a language: `FOREREAD_CC` or `FOREREAD_CXX`, or else cc or c++.
     pub(super) fn find(language: Language) -> Self {
         Self {
             command: command(language),
@@ -31,7 +31,7 @@ impl Compiler {
         }
     }
 
-    /// Whether units that were compiled by this command can be compiled again.
+    /// True if units compiled by this command can be compiled again.
     pub(super) fn knows(&self, command: &[String]) -> bool {
         command == self.command || command == self.other
     }
@@ -41,8 +41,8 @@ impl Compiler {
         started(&self.command, args)
     }
 
-    /// The compiler with these arguments, for a command that is the driver's own: what the environment has compilers
-    /// write of what they do is about the program's commands.
+    /// The compiler with these arguments, for the driver's own use: variables that make compilers write files apply to the program's
+    /// commands only.
     pub(super) fn aside<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         aside(&self.command, args)
     }
@@ -89,10 +89,10 @@ fn started<A: AsRef<OsStr>>(words: &[String], args: impl IntoIterator<Item = A>)
     command
 }
 
-/// Where compilers write the headers of what they compile.
+/// Variables that make compilers write the headers of their units.
 const WRITES: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
 
-/// The command `words` with these arguments, for what the driver itself wants compiled: see [`Compiler::aside`].
+/// The command `words` with these arguments, for the driver's own use: see [`Compiler::aside`].
 pub(super) fn aside<A: AsRef<OsStr>>(
     words: &[String],
     args: impl IntoIterator<Item = A>,
@@ -104,7 +104,7 @@ pub(super) fn aside<A: AsRef<OsStr>>(
     command
 }
 
-/// How this process is to end where the compiler ended so.
+/// The way in which this process must end after the compiler ended with this status.
 pub(super) fn ending(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Exited(code),
@@ -114,7 +114,7 @@ pub(super) fn ending(status: ExitStatus) -> End {
     }
 }
 
-/// The first errors that a command told of, or the start of what it said, for a message.
+/// The first errors in a command's output, or the start of the output, for a message.
 pub(super) fn first_errors(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let lines = || said.lines().filter(|line| !line.trim().is_empty());
@@ -130,8 +130,7 @@ pub(super) fn first_errors(said: &[u8]) -> String {
     }
 }
 
-/// What the linker said, or the first lines of it, each on a line of its own: what is wrong stands
-/// before the one in which the linker's caller sums up.
+/// The linker's messages, or the first lines of them, one per line: the error comes before the line in which the linker's caller sums up.
 pub(super) fn linker_said(said: &[u8]) -> String {
     const LINES: usize = 12;
     let said = String::from_utf8_lossy(said);
@@ -149,7 +148,7 @@ pub(super) fn linker_said(said: &[u8]) -> String {
     format!("\n    {}", told.join("\n    "))
 }
 
-/// Where the tools of the slicer are.
+/// The places of the slicer's tools.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     /// The slicer.
@@ -158,7 +157,7 @@ pub(super) struct Tools {
     pub(super) runtime: PathBuf,
     /// The folder of the runtime's header.
     pub(super) headers: PathBuf,
-    /// The library that the runtime loads, where it is known; the loader may find one by itself.
+    /// The runtime's library, if its place is known; the loader may find one by itself.
     pub(super) library: Option<PathBuf>,
 }
 
@@ -206,12 +205,12 @@ impl Tools {
 /// The slicer.
 ///
 /// # Errors
-/// Where it was looked for.
+/// The error names the places searched.
 pub(super) fn slicer() -> Result<PathBuf> {
     match std::env::var_os(SLICER_VARIABLE) {
         Some(named) => {
             let named = PathBuf::from(named);
-            // A bare name is looked for in PATH when it is run.
+            // A bare name is searched in PATH when it is run.
             let is_there = named.components().count() == 1 || named.is_file();
             ensure!(
                 is_there,

@@ -1,6 +1,6 @@
-//! What the driver did and why, for whoever asked: `--explain`, or `FOREREAD_CC_EXPLAIN`.
+//! Explains the driver's work on request: `--explain`, or `FOREREAD_CC_EXPLAIN`.
 //!
-//! Nothing is said unasked, since what calls a compiler reads its standard error; but for one line a link where the translator
+//! Nothing is printed without a request, because callers of a compiler read its standard error, except one line per link if the translator
 //! is missing: whoever builds with this driver expects prefetch threads.
 
 use std::fmt::{self, Display, Formatter};
@@ -17,7 +17,7 @@ use super::slice::{Function, Opened};
 /// line of JSON for each object and program.
 const VARIABLE: &str = "FOREREAD_CC_EXPLAIN";
 
-/// Where explanations go.
+/// Destination of explanations.
 #[derive(Debug)]
 pub(super) struct Explanation {
     to_stderr: bool,
@@ -27,7 +27,7 @@ pub(super) struct Explanation {
 }
 
 impl Explanation {
-    /// What the environment asks for, and the command line.
+    /// The destination requested by the environment and the command line.
     pub(super) fn wanted(by_option: bool) -> Self {
         let asked = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let silent = asked.as_ref().is_some_and(|value| value == "0");
@@ -41,7 +41,7 @@ impl Explanation {
         }
     }
 
-    /// Says on standard error what nobody asked for and everybody wants to know; not where it is said anyway.
+    /// Prints an unrequested warning on standard error, unless explanations go there anyway.
     pub(super) fn warn(&self, report: &Report) {
         if !self.silent && !self.to_stderr {
             let _ = std::io::stderr().write_all(report.to_string().as_bytes());
@@ -68,22 +68,22 @@ impl Explanation {
     }
 }
 
-/// What became of an object or program.
+/// The result for an object or program.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     /// The object or program.
     output: PathBuf,
-    /// Whether it has a prefetch thread.
+    /// True if it has a prefetch thread.
     sliced: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// What it consists of.
+    /// Its units.
     units: Vec<UnitReport>,
     functions: Vec<Function>,
     /// The files that the program opens.
     files: Vec<Opened>,
-    /// What is assumed: places, and what.
+    /// Assumptions, with their places.
     assumed: Vec<String>,
     /// Loads from mapped files that are not announced: places, and why.
     unannounced: Vec<String>,
@@ -93,7 +93,7 @@ pub(super) struct Report {
     bytes: Bytes,
 }
 
-/// What became of a unit of the program.
+/// The result for a unit of the program.
 #[derive(Debug, Serialize)]
 pub(super) struct UnitReport {
     /// Its source, or its object where the source is not known.
@@ -105,7 +105,7 @@ pub(super) struct UnitReport {
     pub(super) why: Option<String>,
 }
 
-/// What the driver's part took, in seconds.
+/// Time of the driver's own work, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Seconds {
     pub(super) slicing: f64,
@@ -121,7 +121,7 @@ pub(super) struct Bytes {
 }
 
 impl Report {
-    /// Of what stays as the compiler left it.
+    /// The report of an output that is unchanged.
     pub(super) fn plain(output: &Path, why: &anyhow::Error) -> Self {
         Self {
             output: output.to_owned(),
@@ -130,7 +130,7 @@ impl Report {
         }
     }
 
-    /// Of a program, before it is known what becomes of it.
+    /// The report of a program before its result is known.
     pub(super) fn of(output: &Path, units: Vec<UnitReport>) -> Self {
         Self {
             output: output.to_owned(),
@@ -139,7 +139,7 @@ impl Report {
         }
     }
 
-    /// Adds what the slicer said of the program.
+    /// Adds the slicer's results.
     pub(super) fn sliced_into(&mut self, slice: super::slice::Slice) {
         self.functions = slice.functions;
         self.files = slice.files;
@@ -155,7 +155,7 @@ impl Report {
         self
     }
 
-    /// The program stays as it is.
+    /// The program stays unchanged.
     pub(super) fn undone(mut self, why: &anyhow::Error) -> Self {
         self.why = Some(format!("{why:#}"));
         self
@@ -217,7 +217,7 @@ impl Display for Report {
     }
 }
 
-/// As [`shown`], but for the ends of lines: what the linker says takes several.
+/// The same as [`shown`], except that lines are kept: linker messages have several.
 fn shown_lines(why: &str) -> String {
     let lines: Vec<_> = why.split('\n').map(shown).collect();
     lines.join("\n")

@@ -1,11 +1,10 @@
 //! A unit's text compiled from standard input as if it still stood in its file.
 //!
-//! The compiler looks for a quoted include beside the file that asks for it first, and names the header
-//! accordingly (`__FILE__`). For text on standard input that place is the working directory. So
-//! the includes of headers that lie beside the source are written with the source's folder in front,
-//! and the ones that only the working directory would satisfy are looked for elsewhere.
+//! The compiler searches a quoted include first beside the including file, and names the header accordingly (`__FILE__`). For text on
+//! standard input that place is the working directory. So includes of headers beside the source get the source's folder as prefix, and
+//! those that only the working directory would satisfy are searched elsewhere.
 //!
-//! Which headers those were the compiler lists, so that ones that have changed since are noticed.
+//! The compiler lists these headers, so later changes of them are noticed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -40,7 +39,7 @@ pub(super) fn as_if_in(source: &Path, directory: &Path, text: &[u8]) -> Vec<u8> 
     rewritten
 }
 
-/// What the list of a unit's headers is a list for.
+/// The target's name in the list of a unit's headers.
 pub(super) const TARGET: &str = "unit";
 
 /// The files that a compiler's list names (-MD -MT [`TARGET`]), in the syntax of make.
@@ -62,7 +61,7 @@ pub(super) fn listed(list: &[u8]) -> Vec<PathBuf> {
     files
 }
 
-/// What stands before the quotes, in them and after them, if the line includes a header so.
+/// The parts before, in and after the quotes, if the line is a quoted include.
 fn quoted_include(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let directive = line
         .trim_ascii_start()

@@ -1,4 +1,4 @@
-//! The languages of units, and what each is compiled by.
+//! The languages of units, and their compilers.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// What `-x` calls it.
+    /// Its name for `-x`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::C => "c",
@@ -48,8 +48,7 @@ impl Language {
         }
     }
 
-    /// The language in which the compiler of `driver` compiles a source, with what `-x` says of it; none
-    /// that is sliced.
+    /// The language in which the compiler of `driver` compiles a source, given the value of `-x`; `None` for languages that are not sliced.
     pub(super) fn of(path: &Path, said: Option<&OsStr>, driver: Self) -> Option<Self> {
         if let Some(said) = said {
             let languages = [Self::C, Self::Cxx];

@@ -1,8 +1,7 @@
 //! `foreread cc` and `foreread c++`: a compiler's driver that gives programs a prefetch thread of their own.
 //!
-//! Invariant: the system's compiler first, and verbatim. Every command line is run by it as it
-//! stands, with the streams of this process; its output, messages and exit status are what the
-//! caller gets. What is done besides comes after, and when it fails what the compiler left stays.
+//! Invariant: the system's compiler runs first and verbatim. It runs every command line unchanged, with the streams of this process, and
+//! its output, messages and exit status are the caller's. All other work follows, and if it fails the compiler's output stays.
 //!
 //! Data flow: a compilation leaves an object, which gets a record of how it was compiled
 //! ([`record`]). A link leaves a program; the records of all that is in it go to the slicer
@@ -41,8 +40,7 @@ pub use slice::slice;
 /// The driver's own option; every other word is the compiler's.
 const EXPLAIN: &str = "--explain";
 
-/// Does what the language's compiler would do with these arguments, and then gives the program a prefetch
-/// thread.
+/// Does the work of the language's compiler with these arguments, and then adds a prefetch thread to the program.
 pub fn cc(language: Language, args: Vec<OsString>) -> End {
     let (own, args): (Vec<_>, Vec<_>) = args.into_iter().partition(|arg| arg == EXPLAIN);
     let explanation = Explanation::wanted(!own.is_empty());

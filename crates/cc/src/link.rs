@@ -1,7 +1,7 @@
 //! Giving a program that is linked already a prefetch thread.
 //!
-//! Invariant: the program's file changes in one step, from what the compiler left to what has a prefetch
-//! thread, and only when everything before that succeeded.
+//! Invariant: the program's file changes in one step, from the compiler's output to the program with a prefetch thread, and only when
+//! everything before succeeded.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,13 +22,13 @@ use super::slice::{Changed, Slice};
 use super::units::{ObjectPlace, Unit, Units};
 use super::{object_file, response};
 
-/// How often the slicer is asked again without the units that did not compile.
+/// Number of attempts of the slicer without the units that did not compile.
 const ROUNDS: usize = 3;
 
 /// Gives the program that this command line linked a prefetch thread.
 ///
 /// # Errors
-/// Why that could not even be tried. What was tried and failed is in the report.
+/// The reason why no attempt was possible. Failed attempts are in the report.
 pub(super) fn link(compiler: &Compiler, line: &CommandLine, output: &Path) -> Result<Report> {
     if let Some(flag) = line.linked_whole().or_else(|| line.compiled_whole()) {
         bail!("linked with {flag}");
@@ -74,7 +74,7 @@ struct Job<'a> {
     tools: &'a Tools,
     scratch: &'a Path,
     seconds: Seconds,
-    /// What the slicer said last.
+    /// The slicer's last output.
     slice: Option<Slice>,
 }
 
@@ -184,8 +184,8 @@ impl Job<'_> {
         Ok(program)
     }
 
-    /// An object that tells the runtime where its library is. Compiled by itself: of the program's flags only
-    /// those that decide about code are meant for it.
+    /// An object with the path of the runtime's library. It is compiled separately, with only those of the program's flags that affect
+    /// code.
     fn library_path(&self, library: &Path) -> Result<PathBuf> {
         let source = self.scratch.join("library.c");
         let path = quoted(library);

@@ -1,4 +1,4 @@
-//! What the driver reads in objects and programs: records, what the code is, what is imported.
+//! Reads objects and programs: records, code, imports.
 //!
 //! Objects and archives are untrusted input here: whatever does not parse has no records.
 
@@ -55,8 +55,8 @@ const READS: &[&str] = &[
     "__fgets_unlocked_chk",
 ];
 
-/// Functions of the C library that the runtime calls in the program's own process (birth.c, program.c, outlook.c, ends/). One that the
-/// program defines itself would be called in their place. Not malloc and free: all of the C library calls those.
+/// Functions of the C library that the runtime calls in the program's own process (birth.c, program.c, outlook.c, ends/). If the program
+/// defines one, it would be called instead. malloc and free are excluded: the whole C library calls those.
 const CALLED: &[&str] = &[
     "clone",
     "dlsym",
@@ -84,11 +84,10 @@ const CALLED: &[&str] = &[
 /// An object as the driver sees it.
 #[derive(Debug)]
 pub(super) struct Contents {
-    /// What stands in the record section; empty if there is none.
+    /// Content of the record section; empty if there is none.
     pub(super) records: Vec<u8>,
-    /// Of what is loaded into memory and which symbols others see. The record section, debugging
-    /// information and local symbols have no part in it, so that it outlives `strip -g`; it does not
-    /// outlive `ld -r` with others, nor a change of symbols.
+    /// Digest of the loaded content and of the visible symbols. The record section, debugging information and local symbols are excluded,
+    /// so it survives `strip -g`. It does not survive `ld -r` with others, nor a change of symbols.
     pub(super) digest: String,
 }
 
@@ -143,8 +142,7 @@ fn is_loaded(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_ALLOC))
 }
 
-/// Whether a program could read files through the C library; false too for what is no dynamically linked
-/// program.
+/// True if a program may read files through the C library; false for anything but a dynamically linked program.
 pub(super) fn may_read(program: &Path) -> bool {
     let Ok(bytes) = std::fs::read(program) else {
         return false;
@@ -158,8 +156,8 @@ pub(super) fn may_read(program: &Path) -> bool {
         .any(|name| READS.contains(&name))
 }
 
-/// A function that a program defines and that the runtime would call for the C library's. A stripped program tells only
-/// of those that libraries call, too.
+/// A function of the C library that the runtime calls and the program defines. In a stripped program only those that libraries call are
+/// found.
 pub(super) fn redefined(program: &Path) -> Option<&'static str> {
     let bytes = std::fs::read(program).ok()?;
     let file = File::parse(&*bytes).ok()?;

@@ -1,8 +1,8 @@
-//! What a C compiler's options are, as far as the driver must tell them apart.
+//! Tables of a C compiler's options, as far as the driver must distinguish them.
 //!
 //! Tables only. GCC's manual ("Option Summary") is where they come from; Clang's are the same but for a few.
 
-/// Options whose value is the next word, where the value could be taken for an input.
+/// Options whose value is the next word, which could be mistaken for an input.
 pub(super) const WITH_VALUE: &[&str] = &[
     "-D",
     "-U",
@@ -37,7 +37,7 @@ pub(super) const WITH_VALUE: &[&str] = &[
     "--undefine-macro",
 ];
 
-/// Options that name or place what is written beside the object, with a value.
+/// Options with a value that name or place files written beside the object.
 pub(super) const ASIDE_WITH_VALUE: &[&str] = &[
     "-MF",
     "-MT",
@@ -50,7 +50,7 @@ pub(super) const ASIDE_WITH_VALUE: &[&str] = &[
     "-dumpdir",
 ];
 
-/// Starts of options that have something written beside the object.
+/// Prefixes of options that make the compiler write a file beside the object.
 pub(super) const ASIDE: &[&str] = &[
     "-M",
     "-save-temps",
@@ -94,7 +94,7 @@ pub(super) const LINKER: &[&str] = &[
     "-nolibc",
 ];
 
-/// Options that make the compiler stop before it leaves an object, or only tell something.
+/// Options that make the compiler stop before the object, or only print something.
 pub(super) const TELLS: &[&str] = &[
     "-E",
     "-S",
@@ -113,9 +113,8 @@ pub(super) const TELLS: &[&str] = &[
     "--assemble",
 ];
 
-/// Starts of options under which a unit is left whole. Code of an instrumented program counts what it
-/// does; link-time code is not in the object; the others start programs or change the compiler, which
-/// what stands in an object must not be able to do.
+/// Prefixes of options under which a unit is left whole. Instrumented code counts its own execution; link-time code is not in the object;
+/// the others start programs or change the compiler, which the content of an object must not be able to do.
 pub(super) const LEFT_WHOLE: &[&str] = &[
     "-flto",
     "-fsanitize",
@@ -140,8 +139,7 @@ pub(super) const LEFT_WHOLE: &[&str] = &[
     "-emit-llvm",
 ];
 
-/// Options under which a program is linked as it is: what comes of them is no program that the
-/// runtime could start a process from.
+/// Options under which the output is linked unchanged, because the runtime could not start a process from it.
 pub(super) const NO_PROGRAM: &[&str] = &[
     "-shared",
     "-r",

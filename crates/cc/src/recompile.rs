@@ -12,17 +12,16 @@ use super::includes;
 use super::record::Record;
 use super::slice::Changed;
 
-/// Has a compiler take what names what is private to classes.
+/// Makes a compiler accept uses of private members.
 const NO_ACCESS_CONTROL: &str = "-fno-access-control";
 
 /// Compiles a unit again by the compiler of its record, from its changed text, into `object`.
 ///
-/// What the text says of itself stays the same: its names and its time are those of its source, and it
-/// finds the same headers ([`includes`]), as they were.
+/// The text keeps the names and the time of its source, and finds the same, unchanged headers ([`includes`]).
 ///
 /// # Errors
-/// When it does not compile; the message holds the compiler's first errors. When a header has changed
-/// since the unit was compiled. When it names what is private, and the program asks what is.
+/// When it does not compile; the message has the compiler's first errors. When a header has changed since the unit was compiled. When it
+/// uses private members, and the program depends on which members are private.
 pub(super) fn recompile(
     record: &Record,
     changed: &Changed,
@@ -48,7 +47,7 @@ pub(super) fn recompile(
     if let Some(beside) = record.source.parent().filter(|path| *path != Path::new("")) {
         args.extend(["-iquote".into(), beside.into()]);
     }
-    // What was added is nothing the program's author should be warned about.
+    // Added code must not cause warnings for the program's author.
     let kept = record
         .arguments
         .iter()
@@ -88,8 +87,8 @@ pub(super) fn recompile(
     Ok(())
 }
 
-/// Whether a unit as it is becomes the same code where access is not checked: nothing in it depends on what is private, as a
-/// template may that asks whether an object can be copied. `object` is where the compiler may write.
+/// True if the unit becomes the same code without access checks: nothing in it depends on private members, unlike a template that asks
+/// whether an object can be copied. `object` is a path for the compiler's output.
 fn access_is_unseen(record: &Record, object: &Path) -> Result<bool> {
     let code = |checks: &[&str]| {
         let mut args: Vec<OsString> = record.arguments.iter().map(OsString::from).collect();

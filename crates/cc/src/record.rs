@@ -1,4 +1,4 @@
-//! How a unit was compiled, kept in its object until the program is linked.
+//! A record of a unit's compilation, stored in its object until the program is linked.
 //!
 //! An object carries one line of JSON in the section [`SECTION`]. The linker leaves the section out of
 //! programs (`SHF_EXCLUDE`) and puts the lines of several objects one after another when it
@@ -6,8 +6,8 @@
 //! compiler left ([`Contents::digest`]): an object that was put together of several, or whose
 //! symbols were changed, cannot be compiled again from a record.
 //!
-//! Records are untrusted input: what is compiled again is compiled by the compiler the user named
-//! now, and a record whose arguments start other programs does not count.
+//! Records are untrusted input: units are compiled by the compiler that the user names now, and a record whose arguments start other
+//! programs is refused.
 
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ use super::object_file::{self, Contents, SECTION};
 /// The version of the record that is written and read.
 const VERSION: u32 = 3;
 
-/// How one unit was compiled.
+/// The compilation of one unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
@@ -37,13 +37,13 @@ pub(super) struct Record {
     /// The compiler's command.
     pub(super) compiler: Vec<String>,
     pub(super) language: Language,
-    /// The source, as it was named.
+    /// The source as named.
     pub(super) source: PathBuf,
-    /// When, in nanoseconds since 1970: headers that changed later are not the ones it was compiled with.
+    /// Time in nanoseconds since 1970: later versions of headers differ from the compiled ones.
     begun_ns: u64,
-    /// Of the source's content.
+    /// Digest of the source.
     source_digest: String,
-    /// Of the object's code; empty for a unit that never was an object of its own.
+    /// Digest of the object's code; empty for a unit that was never an object of its own.
     object_digest: String,
     /// The arguments that matter to the compilation.
     pub(super) arguments: Vec<String>,
@@ -105,7 +105,7 @@ impl Record {
         self.directory.join(&self.source)
     }
 
-    /// Whether the unit was compiled after the last change of a file, of its content or its place.
+    /// True if the unit was compiled after the last change of a file's content or place.
     pub(super) fn is_younger_than(&self, file: &Path) -> bool {
         let changed = fs::metadata(file).ok().and_then(|file| {
             let seconds = u64::try_from(file.ctime()).ok()?;
@@ -118,7 +118,7 @@ impl Record {
     /// Puts the record into the object that the compiler left.
     ///
     /// # Errors
-    /// When the object cannot hold it; the object is then as it was.
+    /// When the object cannot hold it; the object is unchanged then.
     pub(super) fn attach(mut self, object: &Path) -> Result<()> {
         let object = object.canonicalize().context("the object")?;
         let bytes = fs::read(&object).context("the object")?;
@@ -157,7 +157,7 @@ impl Record {
     /// The record that speaks for an object.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub(super) fn of_object(bytes: &[u8], compiler: &Compiler) -> Result<Self> {
         let Some(Contents { records, digest }) = object_file::contents(bytes) else {
             bail!("no ELF object with code in it");
@@ -185,7 +185,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Whether the unit can be compiled again by `compiler`, with the same result.
+    /// Checks that `compiler` can compile the unit again with the same result.
     fn check(&self, compiler: &Compiler) -> Result<()> {
         ensure!(
             compiler.knows(&self.compiler),

@@ -1,8 +1,7 @@
 //! Response files: `@FILE` on a compiler's command line stands for the words in the file.
 //!
-//! The words are separated by white space; single and double quotes group, and a backslash takes
-//! the next character as it is, inside quotes too (GCC's manual, "Overall Options"). Words of the form
-//! `@FILE` in a response file are read likewise.
+//! Words are separated by white space. Single and double quotes group, and a backslash quotes the next character, inside quotes as well
+//! (GCC's manual, "Overall Options"). Words of the form `@FILE` in a response file are expanded likewise.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,8 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// As deep as response files may name one another; one that names itself ends here.
 const DEPTH: usize = 32;
 
-/// The command line with its response files read in, and whether there was one. A word that names
-/// no file that can be read stays as it is, as it does for the compiler.
+/// The command line with its response files expanded, and true if there was one. A word that names no readable file stays unchanged, as in
+/// the compiler.
 pub(super) fn expand(args: &[OsString]) -> (Vec<OsString>, bool) {
     let mut expanded = Vec::with_capacity(args.len());
     let mut any = false;

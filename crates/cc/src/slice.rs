@@ -17,18 +17,18 @@ use super::record::Record;
 /// A slicer that takes longer than this is given up on: the program is linked already.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What the slicer made of a program.
+/// The slicer's result for a program.
 #[derive(Debug, Deserialize)]
 pub(super) struct Slice {
     /// A unit for each record, in any order; one that is not named is unchanged.
     units: Vec<Unit>,
-    /// What became of each function.
+    /// Results by function.
     #[serde(default)]
     pub(super) functions: Vec<Function>,
     /// The files that the program opens.
     #[serde(default)]
     pub(super) files: Vec<Opened>,
-    /// What is assumed: places, and what.
+    /// Assumptions, with their places.
     #[serde(default)]
     pub(super) assumed: Vec<String>,
     /// Loads from mapped files that are not announced: places, and why.
@@ -43,13 +43,13 @@ pub(super) struct Slice {
 struct Unit {
     index: usize,
     output: Option<PathBuf>,
-    /// The headers whose text stands in it.
+    /// The headers whose text is in it.
     #[serde(default)]
     headers: Vec<PathBuf>,
-    /// Its prefetch functions name what is private to classes.
+    /// True if its prefetch functions use private members of classes.
     #[serde(default)]
     names_private: bool,
-    /// Why the slicer could make nothing of it.
+    /// The reason why the slicer could not process it.
     #[serde(default)]
     why: Option<String>,
 }
@@ -57,15 +57,15 @@ struct Unit {
 /// The new text of a unit.
 #[derive(Debug)]
 pub(super) struct Changed {
-    /// Where it is.
+    /// Its path.
     pub(super) text: PathBuf,
-    /// The headers whose text stands in it.
+    /// The headers whose text is in it.
     pub(super) headers: Vec<PathBuf>,
-    /// It names what is private to classes, which a compiler that checks access does not take.
+    /// True if it uses private members, which a compiler with access checks refuses.
     pub(super) names_private: bool,
 }
 
-/// What became of a function.
+/// The result for a function.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -73,18 +73,18 @@ pub(super) struct Function {
     pub(super) file: String,
     #[serde(default)]
     pub(super) line: u64,
-    /// `sliced`, `whole` (nothing to slice), `pure` (called as it is) or `refused`.
+    /// `sliced`, `whole` (nothing to slice), `pure` (called unchanged) or `refused`.
     pub(super) status: String,
     #[serde(default)]
     pub(super) why: Option<String>,
 }
 
-/// How a file that the program opens is treated.
+/// The treatment of a file that the program opens.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Opened {
-    /// A constant path, or what opens it.
+    /// A constant path, or the opening expression.
     pub(super) path: String,
-    /// Where it is opened.
+    /// The place of the open.
     pub(super) place: String,
     /// `data`, `configuration`, `output`, `input` or `unused`.
     pub(super) kind: String,
@@ -97,7 +97,7 @@ impl Slice {
     /// or of `others`, too, of which nothing is known.
     ///
     /// # Errors
-    /// When the slicer fails, takes too long, or says what cannot be understood.
+    /// When the slicer fails, takes too long, or prints invalid output.
     pub(super) fn of<'a>(
         slicer: &Path,
         records: impl Iterator<Item = &'a Record>,
@@ -255,7 +255,7 @@ fn for_parsing(arguments: &[String]) -> Vec<String> {
 /// `foreread slice`: becomes the slicer.
 ///
 /// # Errors
-/// When it is not there.
+/// When it is missing.
 pub fn slice(args: &[std::ffi::OsString]) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;
     let slicer = slicer()?;

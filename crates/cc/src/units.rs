@@ -17,7 +17,7 @@ use super::compiler::{Compiler, linker_said};
 use super::explain::UnitReport;
 use super::record::Record;
 
-/// Where a unit's object is.
+/// The place of a unit's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ObjectPlace {
     /// A word of the command line: a source or an object.
@@ -35,20 +35,20 @@ pub(super) struct Unit {
     pub(super) report: usize,
 }
 
-/// What a program was linked of.
+/// The units of a program.
 #[derive(Debug, Default)]
 pub(super) struct Units {
     pub(super) known: Vec<Unit>,
     archives: Vec<Archive>,
-    /// What to say of each unit, those included that are left whole.
+    /// Remarks on each unit, including those left whole.
     pub(super) reports: Vec<UnitReport>,
 }
 
 impl Units {
-    /// Finds the units of what this command line links. `scratch` is a folder for a trial link.
+    /// Finds the units that this command line links. `scratch` is a folder for a trial link.
     ///
     /// # Errors
-    /// When the linker does not tell which members of libraries it took.
+    /// When the linker does not report which members of libraries it used.
     pub(super) fn find(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Self> {
         let mut units = Self::default();
         for (index, word) in line.of(Role::Source) {
@@ -57,7 +57,7 @@ impl Units {
         }
         for (index, word) in line.of(Role::Input) {
             let path = Path::new(&word.text);
-            // A source in another language, a linker script or a shared library is left as it is.
+            // A source in another language, a linker script or a shared library is left unchanged.
             let object = path
                 .extension()
                 .is_some_and(|suffix| suffix == "o" || suffix == "lo");
@@ -127,8 +127,7 @@ impl Units {
         }
     }
 
-    /// The words that link the program with these objects in place of the units', without
-    /// the ones that name the output.
+    /// The words that link the program with these objects in place of the units', without those that name the output.
     ///
     /// # Errors
     /// When a library cannot be copied to `scratch`.
@@ -181,14 +180,14 @@ impl Units {
     }
 }
 
-/// Which part of a word names a library.
+/// The part of a word that names a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum LibraryWord {
-    /// All of it: a path.
+    /// The whole word: a path.
     Whole,
     /// `-lNAME`, or the name after `-l`.
     Library,
-    /// The part of this number of what `-Wl` passes on.
+    /// The part with this number in the value of `-Wl`.
     Passed(usize),
 }
 
@@ -231,7 +230,7 @@ fn names<'a>(
     found.into_iter()
 }
 
-/// A word with some parts of what `-Wl` passes on replaced.
+/// A word with some parts of `-Wl`'s value replaced.
 fn passed_on<'a>(text: &OsStr, replaced: impl Fn(usize) -> Option<&'a PathBuf>) -> OsString {
     if !text.as_bytes().starts_with(b"-Wl,") {
         return text.to_owned();
@@ -260,7 +259,7 @@ fn in_place_of_source(words: &mut Vec<OsString>, object: &Path, language: Option
     }
 }
 
-/// Whether libraries that could hold units stand on the command line: those of the system do not.
+/// True if the command line has libraries that may contain units, unlike the system's.
 fn names_libraries(line: &CommandLine) -> bool {
     let named = |word: &[u8]| word.ends_with(b".a");
     let searched = line
@@ -280,7 +279,7 @@ fn names_libraries(line: &CommandLine) -> bool {
     })
 }
 
-/// Links once more, for what the linker says of it.
+/// Links once more, for the linker's report.
 fn trace(compiler: &Compiler, line: &CommandLine, scratch: &Path) -> Result<Trace> {
     let untouched = Units::default().words(line, &HashMap::new(), scratch)?;
     let mut args = untouched;

@@ -1,5 +1,4 @@
-//! The completions already decided, and the times at which a device goes on by
-//! itself, in order of time; of equal times, what was decided first comes first.
+//! Decided completions, and the times at which a device continues by itself, in order of time; equal times in the order of decision.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -43,9 +43,9 @@ use striped::Striped;
 pub struct Request {
     /// The caller's name for it, given back in its [`Completion`].
     pub id: u64,
-    /// Where it starts, bytes.
+    /// Start, bytes.
     pub offset: u64,
-    /// How long it is, bytes.
+    /// Length, bytes.
     pub len: u32,
     /// A write, not a read.
     pub write: bool,
@@ -66,15 +66,13 @@ pub struct Completion {
     pub at_ns: u64,
 }
 
-/// How the image lies on the disk.
+/// The layout of the image on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The image's size, bytes.
     pub size: u64,
-    /// Whether the image's tracks are spread over the disk's whole stroke, so
-    /// that seeks cost what they cost on a full disk. Otherwise the image is
-    /// what it would be in reality: the first `size` bytes of a 500 GB disk,
-    /// among which seeks are short. Only the disk with a moving head cares.
+    /// True if the image's tracks are spread over the disk's whole stroke, so that seeks cost the same as on a full disk. Otherwise the
+    /// image is the first `size` bytes of a 500 GB disk, among which seeks are short. Only the disk with a moving head depends on it.
     pub stretch: bool,
     /// The disk's byte at which the image begins. Further in, a track holds less:
     /// the same bytes take more turns. Only the disk with a moving head cares.
@@ -108,12 +106,12 @@ impl Layout {
     }
 }
 
-/// What a model decides: when requests complete.
+/// A model: it decides when requests complete.
 trait Device {
-    /// Takes a request at `now`; puts on the agenda what is thereby known.
+    /// Accepts a request at `now`; adds the resulting events to the agenda.
     fn accept(&mut self, now: u64, request: Request, agenda: &mut Agenda);
 
-    /// Something on the agenda has come to pass at `now`: start what waited for it.
+    /// An event of the agenda happened at `now`: starts requests that waited for it.
     fn completed(&mut self, now: u64, agenda: &mut Agenda);
 
     /// Empties the device's own cache, if it has one.
@@ -125,7 +123,7 @@ pub struct Disk {
     model: Model,
     device: Box<dyn Device + Send>,
     agenda: Agenda,
-    /// The latest time told; earlier ones are taken for it.
+    /// The latest time given; earlier times are replaced by it.
     now: u64,
     /// Completed by `now`, not yet handed out.
     done: Vec<Completion>,
@@ -153,7 +151,7 @@ impl Disk {
         }
     }
 
-    /// Which model this is.
+    /// The model.
     pub fn model(&self) -> Model {
         self.model
     }
@@ -174,16 +172,15 @@ impl Disk {
         }
     }
 
-    /// Lets time pass until `now_ns`; returns what completed since the last
-    /// call, in order of time.
+    /// Advances time to `now_ns`; returns the completions since the last call, in order of time.
     pub fn advance(&mut self, now_ns: u64) -> Vec<Completion> {
         self.run(now_ns);
         self.queued -= self.done.len();
         std::mem::take(&mut self.done)
     }
 
-    /// At `now_ns` the disk's own cache is emptied, as by a power cycle, so that
-    /// a run finds nothing of the one before. Requests under way stay so.
+    /// Empties the disk's own cache at `now_ns`, like a power cycle, so that a run finds nothing of the previous one. Requests in flight
+    /// stay.
     pub fn forget(&mut self, now_ns: u64) {
         self.run(now_ns);
         self.device.forget(self.now);

@@ -20,32 +20,31 @@ pub enum Model {
     Striped2008,
 }
 
-/// What a model is meant to do, as published, for single 4 KiB reads spread at
-/// random over the whole device, for as many at once, and for reading in order.
+/// The published figures of a model, for single 4 KiB reads spread at random over the whole device, for many at once, and for sequential
+/// reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spec {
     /// The model.
     pub model: Model,
-    /// What it is, in a line.
+    /// Description in one line.
     pub summary: &'static str,
-    /// Where the figures come from.
+    /// Source of the figures.
     pub source: &'static str,
-    /// What it is made of: (property, value with unit).
+    /// Its parameters: (property, value with unit).
     pub facts: &'static [(&'static str, &'static str)],
     /// Mean time of one random 4 KiB read with nothing else under way, µs.
     pub random_us: f64,
-    /// Random 4 KiB reads a second with 32 under way. For the disk no maker says:
-    /// it is what taking the nearest of 32 gives by the figures above, a little
-    /// over twice the rate of one at a time.
+    /// Random 4 KiB reads per second with 32 in flight. No maker publishes this for the disk: it follows from taking the nearest of 32 by
+    /// the figures above, a little over twice the rate of one at a time.
     pub deep_iops: f64,
     /// Sequential reading, MB/s (10^6 bytes), by as many readers as
     /// [`Spec::streams`] says.
     pub sequential_mb_s: f64,
-    /// Readers in order that together get all there is, each with one request of 128 KiB to 1 MiB under way.
+    /// Sequential readers that together reach the full rate, each with one request of 128 KiB to 1 MiB in flight.
     pub streams: u64,
-    /// Whether it seeks: position matters, and the kernel should be told so.
+    /// True if it seeks: position matters, and the kernel must be told.
     pub rotational: bool,
-    /// Whether it is a file system, without a page cache at the client, in place of a block device.
+    /// True for a file system without a page cache at the client, in place of a block device.
     pub file_system: bool,
 }
 

@@ -1,5 +1,4 @@
-//! `network-ssd`: a cloud volume. Every request takes the same time, any number
-//! of them at once, until the volume's two caps bite.
+//! `network-ssd`: a cloud volume. Every request takes the same time, any number of them at once, up to the volume's two caps.
 //!
 //! The figures are those of the general-purpose volume clouds sell by default
 //! (Amazon EBS gp3: a baseline of 3000 operations/s and 125 MB/s, an operation
@@ -19,9 +18,9 @@ pub const IOPS: u64 = 3000;
 pub const BYTES_PER_S: u64 = 125_000_000;
 /// A request counts as one operation for each part of this many bytes.
 pub const OPERATION_BYTES: u64 = 256 << 10;
-/// Operations that may start at once after a rest.
+/// Operations that may start at once after idle time.
 pub const BURST_OPERATIONS: u64 = 32;
-/// Bytes that may start at once after a rest.
+/// Bytes that may start at once after idle time.
 pub const BURST_BYTES: u64 = 1 << 20;
 
 const SECOND: u64 = 1_000_000_000;
@@ -42,8 +41,7 @@ impl Bucket {
         }
     }
 
-    /// The earliest time from `now` on at which `cost` (ns) may be taken; a cost
-    /// above the burst waits for a full bucket.
+    /// The earliest time from `now` on at which `cost` (ns) is available; a cost above the burst waits for a full bucket.
     fn ready(&self, now: u64, cost: u64) -> u64 {
         let slack = self.depth.saturating_sub(cost);
         now.max(self.full_at.saturating_sub(slack))

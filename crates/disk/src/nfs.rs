@@ -16,13 +16,13 @@ use crate::{Device, Request};
 
 /// There and back without any work, ns.
 pub const ROUND_TRIP_NS: u64 = 500_000;
-/// What a server thread spends on a request, ns.
+/// Time of a server thread per request, ns.
 pub const SERVICE_NS: u64 = 700_000;
 /// Threads of the server.
 pub const WORKERS: usize = 8;
 /// Bytes a second on the wire, each way.
 pub const WIRE_BYTES_PER_S: u64 = 110_000_000;
-/// Requests the client has under way at once.
+/// Requests in flight at the client.
 pub const SLOTS: usize = 64;
 
 pub(crate) struct Nfs {
@@ -30,7 +30,7 @@ pub(crate) struct Nfs {
     under_way: usize,
     /// When each thread is free, ns.
     workers: [u64; WORKERS],
-    /// When the wire to the server, and the one back, is free, ns.
+    /// Time at which the wire to the server, and the wire back, is free, ns.
     uplink: u64,
     downlink: u64,
 }
@@ -46,8 +46,8 @@ impl Nfs {
         }
     }
 
-    /// Sends what the slots allow. Requests leave in order of arrival and each
-    /// step is first come, first served, so that the whole journey is known.
+    /// Sends as many requests as the slots permit. Requests leave in order of arrival and each step is first come, first served, so the
+    /// whole journey is known.
     fn send(&mut self, now: u64, agenda: &mut Agenda) {
         while self.under_way < SLOTS
             && let Some(request) = self.waiting.pop_front()
@@ -74,8 +74,7 @@ impl Nfs {
     }
 }
 
-/// Occupies what is free from `free` on, no earlier than `from`, for `time`;
-/// returns when that is done.
+/// Occupies a resource that is free from `free` on, no earlier than `from`, for `time`; returns the end.
 fn carry(free: &mut u64, from: u64, time: u64) -> u64 {
     *free = (*free).max(from) + time;
     *free

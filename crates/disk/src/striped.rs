@@ -1,6 +1,5 @@
-//! `striped` and `striped-2008`: a parallel file system. Files lie on eight servers
-//! in stripes of 64 KiB, one server after the other; a request goes to all servers
-//! that hold a part of it, and is done when the last of them has answered.
+//! `striped` and `striped-2008`: a parallel file system. Files are on eight servers in stripes of 64 KiB, one server after the other. A
+//! request goes to all servers that have a part of it, and is complete when the last of them has answered.
 //!
 //! ```text
 //! request ─┬─> half a round trip ─> a server's queue ─> (its disk) ─> its link ─> half a round trip ─┬─> done
@@ -28,21 +27,21 @@ use crate::{Completion, Device, Disk, Layout, Model, Request};
 
 /// Servers of the parallel file systems.
 pub const SERVERS: u64 = 8;
-/// What lies on one server before the next one follows, bytes.
+/// Bytes on one server before the next one follows.
 pub const STRIPE_BYTES: u64 = 64 << 10;
 
-/// What a server and the way to it are like.
+/// Figures of a server and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// Servers.
     pub servers: u64,
     /// There and back without any work, ns.
     pub round_trip_ns: u64,
-    /// What the server spends on a request, beside its disk, ns.
+    /// Time of the server per request, besides its disk, ns.
     pub service_ns: u64,
     /// Bytes a second on the server's link, each way.
     pub link_bytes_per_s: u64,
-    /// Whether its store is a rotating disk.
+    /// True if its store is a rotating disk.
     pub rotating: bool,
 }
 
@@ -71,9 +70,9 @@ pub const NFS_OF_2008: Figures = Figures {
 };
 
 struct Server {
-    /// When it is free for the next request, ns.
+    /// Time at which it is free for the next request, ns.
     free: u64,
-    /// When the link to it, and the one back, is free, ns.
+    /// Time at which the link to it, and the link back, is free, ns.
     uplink: u64,
     downlink: u64,
     /// Its disk, in the server's time: half a round trip later than the client's.
@@ -177,7 +176,7 @@ impl Striped {
         }
     }
 
-    /// Has the agenda wake us when the server's disk goes on. What is sent before then arrives after.
+    /// Puts the time at which the server's disk continues on the agenda. Requests sent before then arrive after it.
     fn expect(&mut self, server: usize, now: u64, agenda: &mut Agenda) {
         let half = self.half();
         let server = &mut self.servers[server];
@@ -191,19 +190,18 @@ impl Striped {
     }
 }
 
-/// Occupies what is free from `free` on, no earlier than `from`, for `time`;
-/// returns when that is done.
+/// Occupies a resource that is free from `free` on, no earlier than `from`, for `time`; returns the end.
 fn carry(free: &mut u64, from: u64, time: u64) -> u64 {
     *free = (*free).max(from) + time;
     *free
 }
 
-/// What `bytes` take on a link, ns.
+/// Time of `bytes` on a link, ns.
 fn wire(figures: Figures, bytes: u32) -> u64 {
     u64::from(bytes) * 1_000_000_000 / figures.link_bytes_per_s
 }
 
-/// The servers' parts of `[offset, offset + len)`: the stripes that one server has of it follow each other there.
+/// The servers' parts of `[offset, offset + len)`: one server's stripes of it are adjacent there.
 fn parts(servers: u64, offset: u64, len: u32) -> Vec<ServerPart> {
     let mut parts: Vec<ServerPart> = Vec::new();
     let (mut at, mut left) = (offset, u64::from(len));

@@ -5,8 +5,7 @@ use foreread_disk::{Disk, Layout, Model, Request, hdd, striped};
 const GIB: u64 = 1 << 30;
 const IMAGE: u64 = 8 * GIB;
 
-/// Sends `count` reads, `depth` under way at once, each `think` ns after the one
-/// whose place it takes; returns the ns until all are done.
+/// Sends `count` reads, `depth` in flight, each `think` ns after the completion that it follows; returns the total time in ns.
 fn run(
     disk: &mut Disk,
     count: u64,
@@ -225,7 +224,7 @@ fn a_forgetful_disk_reads_the_platter_again() {
     assert!(forgotten > 1_000_000, "{forgotten} ns");
 }
 
-/// The time until all of `reads` (offset, length), sent at once, are done.
+/// Time until all of `reads` (offset, length), sent at once, are complete.
 fn together(model: Model, reads: &[(u64, u32)]) -> u64 {
     let mut disk = Disk::new(model, Layout::new(IMAGE));
     for (id, &(offset, len)) in (0..).zip(reads) {

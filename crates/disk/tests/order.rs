@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use foreread_disk::{Completion, Disk, Layout, Model, Request};
 use proptest::prelude::*;
 
-/// No device here takes longer for a request once the ones before it are done, beside moving its bytes,
+/// No device here needs longer for a request once earlier ones are complete, besides the transfer,
 const WORST_NS: u64 = 30_000_000;
 /// and for each of those: 11.8 MB/s, the slowest link of a server.
 const WORST_BYTE_NS: u64 = 85;
@@ -41,7 +41,7 @@ fn model() -> impl Strategy<Value = Model> {
     prop::sample::select(Model::ALL.to_vec())
 }
 
-/// Submits all and drains; `step` is how often time is looked at in between.
+/// Submits all and drains; `step` is the interval at which time advances.
 fn play(model: Model, layout: Layout, all: &[Arrival], step: Option<u64>) -> Vec<Completion> {
     let mut disk = Disk::new(model, layout);
     let mut done = Vec::new();

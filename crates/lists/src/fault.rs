@@ -1,4 +1,4 @@
-//! What can be wrong with a list.
+//! Faults of a list.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub struct Fault {
     /// The line, from 1; 0 for the list as a whole.
     pub line: u64,
-    /// What is wrong, with the value at fault.
+    /// The fault, with its value.
     pub what: String,
-    /// Whether nothing after it can be read.
+    /// True if nothing after it can be read.
     pub is_end: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Iologs of fio, version 2: what `fio --read_iolog=FILE` repeats.
+//! fio's iologs, version 2: the input of `fio --read_iolog=FILE`.
 //!
 //! A line is `FILE ACTION` or `FILE ACTION OFFSET LENGTH`. fio reads its names by `scanf("%256s")`, so they have no space and at most 255
 //! bytes. It opens what the log opens: at most [`OPEN`] files are open at a time. Pauses are not in the log: fio reads as fast as it can.
@@ -16,7 +16,7 @@ use crate::Line;
 
 /// The first line.
 const HEAD: &[u8] = b"fio version 2 iolog\n";
-/// Files that are open at a time, below what a process may have open by default (1024).
+/// Files open at the same time, below the default limit of a process (1024).
 const OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// Bytes of one read: fio takes a buffer as large as the largest.
 const PIECE: u64 = 1 << 20;
@@ -50,7 +50,7 @@ impl Log {
         }
     }
 
-    /// Writes a read; of a file whose extent is not known, of this size.
+    /// Writes a read; for a file without a known extent, of this size.
     pub(crate) fn line(&mut self, out: &mut impl Write, line: &Line) -> io::Result<()> {
         // fio takes a read that ends beyond the file for an error.
         let whole = Extent::new(0, line.state.size.unwrap_or(0));

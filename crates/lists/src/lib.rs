@@ -11,9 +11,9 @@
 //!
 //! docs/records.md has the columns and fields.
 //!
-//! Invariants: a list is written and read front to back, in memory that grows with the number of its files alone, and not with what one
-//! line says. Every path that Linux has survives `csv` and `jsonl`. What a format cannot hold is left out, and said with its name. A line
-//! that cannot be read is a [`Fault`], and those after it stand.
+//! Invariants: a list is written and read front to back, in memory that grows only with the number of its files. Every path that Linux
+//! permits survives `csv` and `jsonl`. A file that a format cannot hold is named and left out. An unreadable line is a [`Fault`], and later
+//! lines are valid.
 //!
 //! Data flow: [`Line`] → [`Writer`] → text; text → [`Lines`] → [`Line`].
 
@@ -65,7 +65,7 @@ impl Format {
         Format::Jsonl,
     ];
 
-    /// The word by which it is asked for.
+    /// The name of the format on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Vmtouch => "vmtouch",
@@ -82,7 +82,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Whether a list of this format is one of whole files.
+    /// True if a list of this format has whole files.
     pub const fn is_of_files(self) -> bool {
         matches!(self, Format::Vmtouch | Format::Soci | Format::Estargz)
     }
@@ -94,7 +94,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// What a list says of a file's state.
+/// The state of a file in a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileState {
     /// Size in bytes.
@@ -103,28 +103,28 @@ pub struct FileState {
     pub mtime_ns: Option<i64>,
 }
 
-/// One line of a list: an access.
+/// A line of a list: an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The file, as the list has it.
     pub path: PathBuf,
-    /// The bytes; all of the file if the list does not tell.
+    /// The bytes; the whole file if the list has no extent.
     pub extent: Option<Extent>,
-    /// The call; a touch, which tells of no order, if the list does not tell.
+    /// The call; a touch, which has no order, if the list has no call.
     pub kind: Kind,
     /// When the call began, in ns since the run began.
     pub start_ns: u64,
-    /// How long it took, in ns.
+    /// Duration in ns.
     pub took_ns: u64,
-    /// Process and thread; 0 if the list does not tell.
+    /// Process and thread; 0 if the list has none.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
     /// The file's state.
     pub state: FileState,
-    /// How the file was read.
+    /// The order of the file's reads.
     pub advice: Advice,
-    /// Whether the run wrote the file itself.
+    /// True if the run wrote the file itself.
     pub written: bool,
 }
 
@@ -146,7 +146,7 @@ impl Line {
     }
 }
 
-/// The words for what is known of a file beside its state.
+/// Marks of a file besides its state.
 const WRITTEN: &str = "written";
 const RANDOM: &str = "random";
 const SEQUENTIAL: &str = "sequential";

@@ -21,7 +21,7 @@ struct ImageEntry {
     path: String,
 }
 
-/// What a list of this format has of a path, without what stands between entries.
+/// The entry of a path in a list of this format, without separators.
 ///
 /// # Errors
 /// Why it cannot hold the path.
@@ -64,7 +64,7 @@ pub(crate) fn of_estargz(line: &[u8]) -> Result<PathBuf, String> {
     Ok(Path::new("/").join(path(entry.path.into_bytes())?))
 }
 
-/// The paths of an array of SOCI, up to the place where it is no JSON.
+/// The paths in an array of SOCI, up to the place where it is no longer JSON.
 pub(crate) fn of_soci(text: &[u8]) -> Vec<Result<PathBuf, Fault>> {
     let mut paths = Vec::new();
     let mut json = serde_json::Deserializer::from_slice(text);
@@ -76,7 +76,7 @@ pub(crate) fn of_soci(text: &[u8]) -> Vec<Result<PathBuf, Fault>> {
     paths
 }
 
-/// Where the entries of an array go.
+/// Receives the entries of an array.
 struct Entries<'a>(&'a mut Vec<Result<PathBuf, Fault>>);
 
 impl<'de> Visitor<'de> for Entries<'_> {
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Entries<'_> {
     }
 }
 
-/// What is wrong with a line of JSON, without the line's number, which would be that in the line.
+/// The fault of a line of JSON, without the line number, which would be relative to the line.
 pub(crate) fn in_line(why: &serde_json::Error) -> String {
     why.to_string()
         .replacen(" at line 1 column ", " at column ", 1)

@@ -27,12 +27,12 @@ enum Form<R: BufRead> {
     Text {
         input: R,
         format: Format,
-        /// What ends a line.
+        /// The byte that ends a line.
         end: Option<u8>,
         line: Vec<u8>,
         number: u64,
     },
-    /// Once it is read.
+    /// Present after the array was read.
     Array(R, Option<std::vec::IntoIter<Result<PathBuf, Fault>>>),
 }
 
@@ -64,7 +64,7 @@ impl<R: BufRead> Lines<R> {
         })
     }
 
-    /// The format of a list that begins so; `None` if it is none that shows.
+    /// The format of a list with this beginning; `None` if it cannot be detected.
     pub fn format_of(head: &[u8]) -> Option<Format> {
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or(head);
         let begin = head.trim_ascii_start();
@@ -91,7 +91,7 @@ impl<R: BufRead> Lines<R> {
                 })
             }
             _ if table::recognises(first) => Some(Format::Csv),
-            // Each line that is there as a whole is an absolute path.
+            // Each complete line is an absolute path.
             b'/' => {
                 let end = if head.contains(&0) { 0 } else { b'\n' };
                 let mut lines = head.split(|byte| *byte == end);
@@ -102,7 +102,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next access; `None` at the end. An empty line is none.
+    /// The next access; `None` at the end. Empty lines are skipped.
     fn step(&mut self) -> Option<Result<Line, Fault>> {
         match &mut self.form {
             Form::Table(rows, taken) => {
@@ -176,7 +176,7 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// An input that ends with an error where a row is too long: a quotation mark that is never closed would take all of it in.
+/// An input that ends with an error at a row that is too long: an unclosed quotation mark would otherwise consume everything.
 struct Bounded<R> {
     input: R,
     /// Bytes since the last row.

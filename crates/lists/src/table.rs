@@ -1,6 +1,6 @@
 //! Tables (CSV, RFC 4180): the first row names the columns.
 //!
-//! Written are all columns, in one order. Read are those that are there, in any order; only `path` has to be. Others are none of ours.
+//! All columns are written, in one order. Columns are read in any order; only `path` is required. Other columns are ignored.
 
 use std::io::{self, Read, Write};
 
@@ -47,7 +47,7 @@ impl<W: Write> Table<W> {
     }
 
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        // With the error as it is, not as text.
+        // With the original error, not as text.
         self.0.flush()?;
         self.0.into_inner().map_err(|failed| {
             let why = failed.error();
@@ -56,7 +56,7 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// Whether a list whose first line is this one is a table.
+/// True if a list with this first line is a table.
 pub(crate) fn recognises(first: &[u8]) -> bool {
     let first = first.trim_ascii_end();
     let mut cells = first.split(|byte| *byte == b',');

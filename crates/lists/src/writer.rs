@@ -1,7 +1,7 @@
 //! Writing a list.
 //!
-//! Of files that a list holds whole, each is written once, where the first of its bytes are read. Uses of names are in `csv` and `jsonl`
-//! alone: the other formats have none.
+//! In a list of whole files, each file is written once, at the first read of it. Uses of names are in `csv` and `jsonl` only: the other
+//! formats have none.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ enum Form<W: Write> {
 /// A list being written.
 pub struct Writer<W: Write> {
     form: Form<W>,
-    /// Files that were looked at: for lists of files those written or refused, for others those refused.
+    /// Files already seen: for lists of files those written or refused, for others those refused.
     met: FxHashSet<PathBuf>,
     written: u64,
     refused: Vec<Refused>,
@@ -42,7 +42,7 @@ impl<W: Write> Writer<W> {
     /// Begins a list.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn new(format: Format, mut out: W) -> io::Result<Self> {
         let form = match format {
             Format::Csv => Form::Table(Box::new(Table::new(out)?)),
@@ -68,9 +68,9 @@ impl<W: Write> Writer<W> {
     /// Writes an access, if the format has such.
     ///
     /// # Errors
-    /// Those of the list's `out`.
+    /// The errors of the list's `out`.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
-        // What is mapped is as good as read, where whole files are listed.
+        // In a list of whole files a mapping counts as a read.
         let is_read = line.kind.reads() && line.extent.is_none_or(|extent| !extent.is_empty());
         // Files of no size, as in /proc, are in no page cache.
         let has_bytes = (is_read || line.kind == Kind::Map) && line.state.size != Some(0);
@@ -122,10 +122,10 @@ impl<W: Write> Writer<W> {
         self.written
     }
 
-    /// Ends the list; the files that it could not hold, and what was written to.
+    /// Ends the list. Returns the files that it could not hold, and the output.
     ///
     /// # Errors
-    /// Those of the list's `out`.
+    /// The errors of the list's `out`.
     pub fn finish(self) -> io::Result<(Vec<Refused>, W)> {
         let mut out = match self.form {
             Form::Table(table) => table.finish()?,

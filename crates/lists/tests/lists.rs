@@ -249,7 +249,7 @@ fn what_is_wrong_is_said_with_its_line_and_the_others_stand() {
         "{:?}",
         lines[3]
     );
-    // What comes before the fault stands, and what comes after it, where that can be read.
+    // Entries before the fault are valid, and so are those after it, if they can be read.
     let lines = read(Format::Soci, b"[\"/a\", 1, \"/b\", \"/c");
     let said: Vec<_> = lines
         .iter()

@@ -1,7 +1,6 @@
-//! The simplest prefetcher there can be: some threads go through the whole list at once, in the program's order, and hint.
+//! The simplest prefetcher: some threads go through the whole list at once, in the program's order, and request it.
 //!
-//! It is the C program of a hundred lines that foreread is measured against: it follows nothing, paces nothing, and accounts for
-//! nothing.
+//! It is the C program of a hundred lines with which foreread is compared: it follows nothing, paces nothing, and accounts for nothing.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -14,7 +13,7 @@ const THREADS: usize = 16;
 /// Pages of one hint: 128 KiB.
 const HINT: u64 = 32;
 
-/// One line of its list: a file and pages; no pages are a name to be looked up.
+/// A line of its list: a file and pages; without pages, a name to be looked up.
 pub type Line = (u32, Range<u64>);
 
 /// Starts it.

@@ -1,7 +1,7 @@
-//! Which pages of files are in memory, on their way, or neither.
+//! Pages of files in memory, and on their way.
 //!
-//! When memory is full, pages leave it in the order in which they came; those that were used twice stay, as long as they are no more
-//! than half, as on the kernel's two lists.
+//! If memory is full, pages leave it in the order of their arrival. Pages used twice stay, up to half of the memory, as on the kernel's two
+//! lists.
 //!
 //! Invariant: a page that is on its way does not leave.
 
@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// The request that brings it; `None` once it is there.
+    /// The request that brings it; `None` once it has arrived.
     pub(crate) request: Option<u64>,
-    /// Whether the kernel reads further ahead when a program comes here.
+    /// True if the kernel reads further ahead when a program reaches this page.
     pub(crate) is_marked: bool,
     uses: u8,
 }
@@ -44,12 +44,12 @@ impl Cache {
         self.pages.get(&(file, page)).copied()
     }
 
-    /// Whether a page is in memory, or on its way.
+    /// True if a page is in memory or on its way.
     pub(crate) fn has(&self, file: u32, page: u64) -> bool {
         self.pages.contains_key(&(file, page))
     }
 
-    /// Whether a page is in memory.
+    /// True if a page is in memory.
     pub(crate) fn is_there(&self, file: u32, page: u64) -> bool {
         let page = self.page(file, page);
         page.is_some_and(|page| page.request.is_none())
@@ -100,7 +100,7 @@ impl Cache {
         }
     }
 
-    /// One page leaves; false if none can.
+    /// Evicts one page; false if none can leave.
     fn leave(&mut self) -> bool {
         for _ in 0..2 * self.pages.len() {
             if 2 * self.staying.len() > self.pages.len()

@@ -1,7 +1,7 @@
 //! A device: when does a request complete?
 //!
-//! Requests start in the order in which they are sent, at most so many at once; each takes the latency, and then its turn in the
-//! transfer. While the device stalls nothing completes. A model of `foreread-disk` may stand in its place.
+//! Requests start in the order of sending, with a limit of requests in flight; each takes the latency, and then its turn in the transfer.
+//! While the device stalls nothing completes. A model of `foreread-disk` can replace it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,11 +21,11 @@ const DISK: u64 = 64 << 30;
 pub struct DeviceSpec {
     /// Time of one request, without its transfer.
     pub latency: u64,
-    /// Requests that it works on at once.
+    /// Requests served at the same time.
     pub depth: usize,
     /// Bytes a second.
     pub bandwidth: u64,
-    /// Requests that the kernel sends at once, at most; whoever sends more waits.
+    /// Requests in flight that the kernel permits; further senders wait.
     pub queue: usize,
     /// When nothing completes.
     pub stall: Range<u64>,
@@ -47,7 +47,7 @@ pub(crate) struct Device {
     done: Done,
     bytes: u64,
     under_way: FxHashMap<u64, UnderWay>,
-    /// Who waits for room in the queue.
+    /// Tasks that wait for room in the queue.
     waiting: Vec<TaskId>,
 }
 
@@ -58,7 +58,7 @@ struct UnderWay {
     waiters: Vec<TaskId>,
 }
 
-/// What a device has done so far.
+/// Counts of a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Requests completed.
@@ -69,7 +69,7 @@ pub struct Done {
     pub waiting: u64,
 }
 
-/// What came of a request.
+/// Result of a request.
 pub(crate) struct Arrived {
     pub(crate) parts: Vec<Part>,
     pub(crate) waiters: Vec<TaskId>,
@@ -101,7 +101,7 @@ impl Device {
         self.bytes
     }
 
-    /// Whether the kernel takes another request.
+    /// True if the kernel accepts another request.
     pub(crate) fn has_room(&self) -> bool {
         self.under_way.len() < self.spec.queue
     }
@@ -149,7 +149,7 @@ impl Device {
         id
     }
 
-    /// When a request of so many bytes completes.
+    /// Completion time of a request with this many bytes.
     fn complete(&mut self, now: u64, len: u64) -> u64 {
         let mut start = now;
         while self.working.len() >= self.spec.depth {

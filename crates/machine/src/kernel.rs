@@ -1,8 +1,8 @@
 //! The kernel's calls: names, descriptors, reads with read-ahead, faults with fault-around, hints.
 //!
-//! Read-ahead is that of Linux 6.18 (`mm/readahead.c`, `mm/filemap.c`): windows that grow fourfold, then twofold, to the most; the next
-//! one is requested when the program comes to the marked page of the last. A fault at a mapped page maps what is in memory of the
-//! 64 KiB around it, and reads the window around it if it is not.
+//! Read-ahead is that of Linux 6.18 (`mm/readahead.c`, `mm/filemap.c`): windows grow fourfold, then twofold, up to the maximum; the next
+//! one is requested when the program reaches the marked page of the last. A fault at a mapped page maps the resident pages of the 64 KiB
+//! around it, and reads the window around it if it is not resident.
 //!
 //! Invariant: a page is requested once, by whoever comes first; others wait for that request.
 
@@ -25,7 +25,7 @@ const MISSES: u32 = 100;
 const TOGETHER: usize = 32;
 /// Inodes in a block.
 const INODES: u64 = 16;
-/// The files whose pages are the blocks of inodes and of folders, and where they are on the device, in pages.
+/// Pseudo-files for the blocks of inodes and of folders, with their places on the device, in pages.
 const INODE_BLOCKS: u32 = u32::MAX;
 const FOLDERS: u32 = u32::MAX - 1;
 const FOLDERS_AT: u64 = 1 << 20;
@@ -35,15 +35,15 @@ const FOLDERS_AT: u64 = 1 << 20;
 pub struct FileSpec {
     /// Its inode.
     pub ino: u64,
-    /// The folder that it is in, by number.
+    /// Its folder, by number.
     pub folder: u64,
-    /// How many pages it has.
+    /// Number of pages.
     pub pages: u64,
-    /// Where it is on the device, in pages.
+    /// Its place on the device, in pages.
     pub at: u64,
 }
 
-/// A process: its descriptors, and what it has mapped.
+/// A process: its descriptors and mappings.
 #[derive(Default)]
 pub struct Process {
     limit: u64,
@@ -81,7 +81,7 @@ struct Joined {
 }
 
 impl Process {
-    /// One that may have so many files open at once.
+    /// A process with this limit of open files.
     pub fn new(limit: u64) -> Rc<Self> {
         Rc::new(Self {
             limit,
@@ -89,7 +89,7 @@ impl Process {
         })
     }
 
-    /// Pages mapped since the last call, with what was mapped around them, by file.
+    /// Pages mapped since the last call, including neighbours, by file.
     pub fn touched(&self) -> Vec<(u32, u64)> {
         std::mem::take(&mut *self.touched.borrow_mut())
     }
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Puts pages into memory, and what finds the file.
+    /// Puts pages into memory, together with the file's name and inode.
     pub fn warm(&self, file: u32, pages: Range<u64>) {
         let FileSpec { ino, folder, .. } = self.file(file);
         let cache = &mut self.world().cache;
@@ -133,12 +133,12 @@ impl Machine {
         }
     }
 
-    /// Whether a page is in memory, found out at no cost.
+    /// True if a page is in memory; the question takes no time.
     pub fn has(&self, file: u32, page: u64) -> bool {
         self.world().cache.has(file, page)
     }
 
-    /// Whether a file's name and inode are in memory, found out at no cost.
+    /// True if a file's name and inode are in memory; the question takes no time.
     pub fn knows(&self, file: u32) -> bool {
         let FileSpec { ino, folder, .. } = self.file(file);
         let cache = &self.world().cache;
@@ -204,7 +204,7 @@ impl Machine {
         }
     }
 
-    /// Requests what is missing of these pages, and marks one of them.
+    /// Requests missing pages, and marks one of them.
     async fn request(&self, file: u32, pages: Range<u64>, mark: Option<u64>) {
         let spec = self.file(file);
         let end = pages.end.min(spec.pages);
@@ -260,7 +260,7 @@ impl Machine {
         start..end.unwrap_or(most)
     }
 
-    /// Hints about several files' pages in one call: what lies next to each other on the device is one request.
+    /// Requests several files' pages with one call: adjacent pages on the device are one request.
     pub async fn hint_together(&self, parts: &[(&Fd, Range<u64>)]) {
         let costs = self.spec.costs;
         for parts in parts.chunks(TOGETHER) {
@@ -406,7 +406,7 @@ impl Fd {
         self.send(window).await;
     }
 
-    /// Whether a page is in memory; else it is requested, or waited for.
+    /// True if a page is in memory; otherwise it is requested, or waited for.
     async fn is_uptodate(&self, page: u64, count: u64) -> bool {
         let found = self.machine.world().cache.page(self.file, page);
         let Some(found) = found else {
@@ -462,7 +462,7 @@ impl Fd {
         self.send(window).await;
     }
 
-    /// The program comes to the marked page (`page_cache_async_ra`).
+    /// The program reaches the marked page (`page_cache_async_ra`).
     async fn read_on(&self, page: u64, count: u64) {
         let most = self.machine.spec.read_ahead;
         let mut window = self.window.get();
@@ -490,7 +490,7 @@ impl Fd {
         self.machine.request(self.file, pages, mark).await;
     }
 
-    /// Pages that are there one after the other before this one, at most so many.
+    /// Number of consecutive resident pages before this one, at most `most`.
     fn there_before(&self, page: u64, most: u64) -> u64 {
         let before = (0..page).rev().take(most as usize);
         before

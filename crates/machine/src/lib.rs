@@ -1,6 +1,6 @@
-//! A model of a machine in virtual time, by which policies are tested: what a prefetcher does for a program, and to it.
+//! A model of a machine in virtual time, for tests of policies: the gain and the cost of a prefetcher for a program.
 //!
-//! Programs, and whoever prefetches for them, are tasks: straight-line `async` code, whose calls take virtual time.
+//! Programs and prefetchers are tasks: straight-line `async` code, whose calls take virtual time.
 //!
 //! - [`machine`]: virtual time, tasks and the gates they wait at.
 //! - [`processors`]: one or two, of some speed, shared fairly, with a quota or with others' work beside.
@@ -12,7 +12,7 @@
 //!
 //! Data flow: task → [`kernel`] → [`cache`] → [`device`]; completions → [`machine`] → tasks.
 //!
-//! Invariant: the same tasks on the same [`Spec`] take the same time to the nanosecond. Nothing here knows foreread.
+//! Invariant: the same tasks on the same [`Spec`] take the same time to the nanosecond. Nothing here depends on foreread.
 //!
 //! Not modelled: writes, file systems' own metadata beyond inodes and folders, processors' caches, more than one device.
 
@@ -46,13 +46,13 @@ pub struct Spec {
     pub device: DeviceSpec,
     /// The device's files. A file's number is its place here.
     pub files: Arc<[FileSpec]>,
-    /// Pages of memory for what is read.
+    /// Pages of memory for file data.
     pub memory: u64,
     /// Pages of the kernel's read-ahead window: 32 by default.
     pub read_ahead: u64,
-    /// Others take memory: when, and which share of what is there, in percent, leaves memory.
+    /// Memory taken by others: time, and percentage of the resident pages that are evicted.
     pub pressure: Vec<(u64, u64)>,
-    /// What calls cost.
+    /// Costs of calls.
     pub costs: Costs,
 }
 
@@ -75,7 +75,7 @@ pub struct Costs {
     pub stat: u64,
     /// A hint, without its pages and requests.
     pub hint: u64,
-    /// Asking what is in memory.
+    /// Asking for residency.
     pub ask: u64,
     /// A fault at a page of a mapping that is in memory.
     pub fault: u64,

@@ -1,6 +1,6 @@
 //! Virtual time: tasks, events, and gates that tasks wait at.
 //!
-//! One task runs at a time, until it waits. Then the next one that is ready runs; when none is, time goes on to the next event.
+//! One task runs at a time, until it waits. Then the next ready one runs; if there is none, time advances to the next event.
 //!
 //! Invariant: a task is polled only after the event that it waits for.
 
@@ -26,7 +26,7 @@ pub struct Machine {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What happens at a time.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     Wake(TaskId),
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     Pressure(usize),
 }
 
-/// All that changes.
+/// All mutable state.
 pub(crate) struct World {
     pub(crate) now: u64,
     /// Events so far: those of one time come in the order in which they were entered.
@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) cache: Cache,
 }
 
-/// What tasks wait at until another task opens it, which lets all of them through.
+/// Tasks wait here until another task opens it, which releases all of them.
 #[derive(Clone, Default)]
 pub struct Gate(Rc<RefCell<Vec<TaskId>>>);
 
@@ -85,7 +85,7 @@ impl Machine {
         self.world.borrow_mut()
     }
 
-    /// What machine it is.
+    /// The machine's specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -100,7 +100,7 @@ impl Machine {
         self.world().processors.spent()
     }
 
-    /// What the device has done so far.
+    /// The device's counts so far.
     pub fn done(&self) -> crate::device::Done {
         self.world().device.done()
     }
@@ -110,7 +110,7 @@ impl Machine {
         self.world().device.bytes()
     }
 
-    /// Runs a task, and all that it starts, until it ends; what it returns. Then all other tasks are dropped.
+    /// Runs a task, and all tasks that it starts, until it ends; returns its result. Then all other tasks are dropped.
     ///
     /// # Panics
     /// When nothing can happen any more.
@@ -150,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// Lets time go on to the next event; false if there is none.
+    /// Advances time to the next event; false if there is none.
     fn step(&self) -> bool {
         let mut world = self.world();
         let Some(Reverse((at, _, event))) = world.events.pop() else {
@@ -183,7 +183,7 @@ impl Machine {
         world.ready.push_back(id);
     }
 
-    /// Sleeps for so many ns.
+    /// Sleeps for this many ns.
     pub async fn sleep(&self, ns: u64) {
         {
             let mut world = self.world();
@@ -193,7 +193,7 @@ impl Machine {
         park().await;
     }
 
-    /// Uses a processor for so many ns of one of speed 1.
+    /// Uses a processor for this many ns of one with speed 1.
     pub async fn compute(&self, ns: u64) {
         if ns == 0 {
             return;
@@ -246,7 +246,7 @@ impl World {
         self.events.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// The tasks whose processor time is over go on.
+    /// Continues the tasks whose processor time is over.
     fn processed(&mut self, said: Option<u64>) {
         if said.is_some_and(|said| said != self.processors.said()) {
             return;

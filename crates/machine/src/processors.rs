@@ -17,7 +17,7 @@ const NOTHING: f64 = 1e-3;
 /// Processors.
 #[derive(Clone, Debug)]
 pub struct ProcessorSpec {
-    /// How many.
+    /// Number of processors.
     pub count: u64,
     /// Speed of each: twice the speed halves the time.
     pub speed: f64,
@@ -57,12 +57,12 @@ impl Processors {
         self.spent as u64
     }
 
-    /// How often the next event was said so far.
+    /// Number of the latest announced event.
     pub(crate) fn said(&self) -> u64 {
         self.said
     }
 
-    /// How long this work takes if nobody else computes; `None` if others do, or a quota may end meanwhile.
+    /// Time of this work if nobody else computes; `None` if others do, or if a quota may end meanwhile.
     pub(crate) fn alone(&self, now: u64, ns: u64) -> Option<u64> {
         let is_alone = self.running.is_empty() && self.spec.others < self.spec.count;
         let took = (ns as f64 / self.spec.speed).ceil() as u64;

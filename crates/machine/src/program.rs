@@ -1,4 +1,4 @@
-//! A program: threads, each a list of accesses with computing between, and what is reported of it while it runs.
+//! A program: threads, each a list of accesses with computing between them, and the reports while it runs.
 //!
 //! Data flow: [`Program`] → tasks → the kernel's calls; each call → [`Tap`] → whoever observes.
 
@@ -14,7 +14,7 @@ use crate::{Fd, Gate, Machine, Process};
 /// Processor time of one report, in ns.
 const REPORT: u64 = 120;
 
-/// One step of a thread. Files and pages are by number.
+/// A step of a thread. Files and pages are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Computing, in ns on a processor of speed 1.
@@ -34,35 +34,35 @@ pub enum Op {
 pub struct Program {
     /// Its threads.
     pub threads: Vec<Vec<Op>>,
-    /// Whether it says that it goes through its mappings in no order (`MADV_RANDOM`).
+    /// True if it uses `MADV_RANDOM` for its mappings.
     pub maps_at_random: bool,
 }
 
-/// What is reported of a call.
+/// Report of a call.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The thread, by number.
     pub thread: u32,
-    /// What it did; nothing that is no access.
+    /// The operation; absent if it was no access.
     pub op: Op,
     /// When, in ns.
     pub start: u64,
-    /// How long it took, in ns.
+    /// Duration in ns.
     pub took: u64,
 }
 
-/// Reports of a program, at most so many at a time: what finds no room is lost.
+/// Reports of a program, with a limit of waiting ones: more are lost.
 pub struct Tap {
     room: usize,
     events: RefCell<VecDeque<Event>>,
     lost: Cell<u64>,
     is_muted: Cell<bool>,
-    /// Files whose read-ahead the kernel is told to leave off.
+    /// Files whose read-ahead is switched off.
     random: RefCell<FxHashSet<u32>>,
 }
 
 impl Tap {
-    /// One with room for so many reports.
+    /// A tap with room for this many reports.
     pub fn new(room: usize, random: FxHashSet<u32>) -> Rc<Self> {
         Rc::new(Self {
             room,
@@ -73,7 +73,7 @@ impl Tap {
         })
     }
 
-    /// What was reported since the last call.
+    /// The reports since the last call.
     pub fn take(&self) -> Vec<Event> {
         self.events.borrow_mut().drain(..).collect()
     }
@@ -83,7 +83,7 @@ impl Tap {
         self.lost.get()
     }
 
-    /// Nothing is reported any more.
+    /// Ends reporting.
     pub fn mute(&self) {
         self.is_muted.set(true);
     }
@@ -150,7 +150,7 @@ impl Thread {
             let tap = self.tap.clone().filter(|tap| !tap.is_muted.get());
             let start = self.machine.now();
             self.call(&op).await;
-            // What is touched in a mapping nobody reports.
+            // Touches of mappings are not reported.
             if let Some(tap) = tap
                 && !matches!(op, Op::Touch(..))
             {

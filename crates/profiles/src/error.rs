@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// What keeps profiles from being loaded or stored.
+/// Errors of loading and storing profiles.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: Unsound,
     },
     /// The file cannot be written.
@@ -29,23 +29,23 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a file of measured devices.
+/// Faults of a file of measured devices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsound {
     /// It cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is not JSON of the right shape.
+    /// It is not JSON of the right structure.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// It is too long.
     #[error("larger than {0} bytes")]
     TooLong(u64),
-    /// It is something else.
+    /// It is another kind of file.
     #[error("not a file of measured devices")]
     Foreign,
-    /// It is of another version.
+    /// It has another version.
     #[error("version {found}, and this is version {known}")]
     Version {
         /// The file's.
@@ -72,7 +72,7 @@ pub struct OutOfBounds {
     bounds: String,
 }
 
-/// Whether a constant is within its bounds.
+/// Checks that a constant is within its bounds.
 pub(crate) fn within<T: PartialOrd + fmt::Display>(
     name: &'static str,
     value: T,

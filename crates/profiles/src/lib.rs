@@ -1,7 +1,7 @@
 //! The measured profiles of the user's devices, in `$XDG_DATA_HOME/foreread/devices.json`.
 //!
-//! Invariant: only what was read whole and lies within bounds is used; anything else is refused
-//! with the file's name, and the built-in profiles hold. The file is replaced atomically.
+//! Invariant: a file is used only if it was read completely and all values are within bounds. Otherwise it is refused with its name, and
+//! the built-in profiles apply. The file is replaced atomically.
 //!
 //! Data flow: `calibrate` → [`Profiles::put`] → the file → [`Profiles::load`] → sessions and `doctor`.
 
@@ -25,24 +25,24 @@ use serde::{Deserialize, Serialize};
 use error::within;
 pub use error::{Error, OutOfBounds, Unsound};
 
-/// What the file says it is, and the version of its layout.
+/// The file's format mark, and the version of its layout.
 const FORMAT: &str = "foreread devices";
 const VERSION: u32 = 1;
 /// Size of the file, at most, in bytes: some thousand devices.
 const LIMIT: u64 = 8 << 20;
-/// Bounds of what a profile may ask of a device and of memory.
+/// Bounds of a profile's demands on a device and on memory.
 const DEPTH: std::ops::RangeInclusive<usize> = 1..=1024;
 const REQUEST_PAGES: std::ops::RangeInclusive<u64> = 1..=16_384;
 const SERVICE_NS: std::ops::RangeInclusive<u64> = 1..=60_000_000_000;
 
-/// What tells a device from others, the next time the machine starts as well.
+/// Identifies a device, also after a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// The whole disk's name, or where a file system without one comes from.
     pub name: String,
     /// Its size, in sectors of 512 bytes; 0 without a disk.
     pub sectors: u64,
-    /// Its serial number or what else is its own; empty if there is nothing.
+    /// Its serial number or another unique property; empty if there is none.
     pub id: String,
 }
 
@@ -72,8 +72,7 @@ impl Key {
         }
     }
 
-    /// Whether both are the same device. Names change from start to start, so they count only
-    /// where there is nothing better.
+    /// True if both are the same device. Names change from boot to boot, so they count only without anything better.
     pub fn is(&self, other: &Self) -> bool {
         self.sectors == other.sectors
             && self.id == other.id
@@ -81,8 +80,8 @@ impl Key {
     }
 }
 
-/// What is a disk's own, from its folder in `/sys`. A loop device is known by its file and by the
-/// file system in it, because another image may take the file's place.
+/// A disk's own identity, from its folder in `/sys`. A loop device is identified by its file and by the file system in it, because another
+/// image may replace the file.
 fn id(folder: &Path, file_system: impl Fn() -> Option<String>) -> String {
     if let Some(file) = word(folder, "loop/backing_file") {
         return [Some(file), file_system()]
@@ -115,7 +114,7 @@ fn word(folder: &Path, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A profile as it is stored; see [`Profile`] for the meanings.
+/// A profile as stored; see [`Profile`] for the meanings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constants {
     by_position: bool,
@@ -179,7 +178,7 @@ impl Constants {
     }
 }
 
-/// One device and what was measured of it.
+/// A device and its measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The device.
@@ -187,9 +186,9 @@ pub struct Measured {
     pub key: Key,
     /// When, in seconds since the epoch.
     pub measured_at: u64,
-    /// What was decided.
+    /// The derived profile.
     pub profile: Constants,
-    /// What it was decided from.
+    /// The samples from which it was derived.
     pub samples: Samples,
 }
 
@@ -209,7 +208,7 @@ impl Measured {
     }
 }
 
-/// The file as it is stored.
+/// The stored file.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     format: String,
@@ -234,7 +233,7 @@ impl Profiles {
     /// Reads the file; without one nothing was measured.
     ///
     /// # Errors
-    /// When it is not the file it should be; the error names it and the value at fault.
+    /// When it is not a valid file; the error names it and the value at fault.
     pub fn load() -> Result<Self, Error> {
         let path = stored_at()?;
         Self::read(&path).map_err(|source| Error::Unusable { path, source })
@@ -250,7 +249,7 @@ impl Profiles {
             return Err(Unsound::TooLong(LIMIT));
         }
         let mut text = String::new();
-        // It may have grown since.
+        // The file may have grown since.
         File::from(file).take(LIMIT + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LIMIT {
             return Err(Unsound::TooLong(LIMIT));
@@ -275,7 +274,7 @@ impl Profiles {
         Ok(Self(stored.devices))
     }
 
-    /// What was measured of the device behind `st_dev`.
+    /// The measurements of the device behind `st_dev`.
     pub fn of(&self, dev: u64) -> Option<&Measured> {
         if self.0.is_empty() {
             return None;
@@ -284,11 +283,10 @@ impl Profiles {
         self.0.iter().find(|device| device.key.is(&key))
     }
 
-    /// Keeps a profile in the place of the device's former one. Where the file could not be read, it is
-    /// replaced. Returns the file's path.
+    /// Stores a profile in place of the device's former one. An unreadable file is replaced. Returns the file's path.
     ///
     /// # Errors
-    /// When it cannot be written; the former file is then as it was.
+    /// When it cannot be written; the former file is unchanged then.
     pub fn put(key: Key, profile: &Profile, samples: Samples) -> Result<PathBuf, Error> {
         let path = stored_at()?;
         let mut devices = Self::read(&path).unwrap_or_default().0;

@@ -5,9 +5,9 @@
 //! records: a head of 104 bytes, then the segments, first those of the writes, then those of the reads. (Darshan's own
 //! description is `darshan-log-format.h` and `darshan-dxt-log-format.h`.)
 //!
-//! Regions are read in the order they lie in, so that a log can itself be compressed. A program that uses MPI-IO may
-//! have its accesses in two regions: as the program made them and as they reached the file system. The latter
-//! (`DXT_POSIX`) is read, and the former only where there is no other.
+//! Regions are read in their order in the log, so a log can itself be compressed. The accesses of a program with MPI-IO may be in two
+//! regions: as the program made them and as they reached the file system (`DXT_POSIX`). The latter is read, and the former only if the
+//! latter is missing.
 
 use std::io::{self, BufRead, BufReader, Read, Take};
 
@@ -21,7 +21,7 @@ use crate::problem::{Fault, Then, quoted};
 use crate::{Access, Names, Operation, Who};
 
 const MAGIC: i64 = 6_567_223;
-/// Bytes of the head of a DXT record: id, rank, whether it is shared, host name, counts of writes and reads.
+/// Bytes of the head of a DXT record: id, rank, shared flag, host name, counts of writes and reads.
 const HEAD: usize = 8 + 8 + 8 + 64 + 8 + 8;
 /// Bytes of a segment: offset, length, start, end; in later versions the thread, too.
 const SEGMENT: usize = 32;
@@ -29,7 +29,7 @@ const SEGMENT_WITH_THREAD: usize = 40;
 /// The longest name, in bytes; the longest path that Linux takes is 4096.
 const MAX_NAME: usize = 1 << 16;
 
-/// Where a region lies, in bytes of the log.
+/// The place of a region, in bytes of the log.
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     at: u64,
@@ -82,19 +82,19 @@ pub(crate) struct Darshan {
     record: Option<Record>,
     /// Bytes of the region that were read, decompressed.
     at: u64,
-    /// Segments whose offset the log does not have.
+    /// Segments without an offset in the log.
     unplaced: u64,
-    /// Whether accesses are also there as MPI-IO made them.
+    /// True if the log also has the accesses as MPI-IO made them.
     other: bool,
 }
 
 impl Darshan {
-    /// Whether content that begins like this is a Darshan log.
+    /// True if content with this beginning is a Darshan log.
     pub(crate) fn recognises(head: &[u8]) -> bool {
         order(head).is_some()
     }
 
-    /// Reads the header and the names. An error says what cannot be read.
+    /// Reads the header and the names. The error is the reason.
     pub(crate) fn open(content: Content) -> Result<Self, String> {
         let mut log = Log {
             content: Some(content),
@@ -106,8 +106,7 @@ impl Darshan {
         let order = order(&start).ok_or("not a Darshan log: the magic number is missing")?;
         let version = String::from_utf8_lossy(&start[..8]);
         let version = version.trim_end_matches('\0').to_owned();
-        // Where the regions are listed, how many modules there is room for, and which of them is DXT_POSIX; DXT_MPIIO is
-        // the next.
+        // The place of the list of regions, its room in modules, and the index of DXT_POSIX in it; DXT_MPIIO is the next.
         let (list, modules, posix) = match version.as_str() {
             "3.00" | "3.10" => (8, 16, 8),
             "3.20" | "3.21" => (8, 16, 9),
@@ -367,7 +366,7 @@ impl Darshan {
         }
     }
 
-    /// Fills `bytes`; `false` if the region has ended. Part of `what` is a fault.
+    /// Fills `bytes`; `false` if the region has ended. Ending within `what` is a fault.
     fn fill(&mut self, bytes: &mut [u8], what: &str) -> Result<bool, Fault> {
         let Some(region) = &mut self.region else {
             return Ok(false);
@@ -393,7 +392,7 @@ impl Darshan {
     }
 }
 
-/// The byte order of a log that begins like this, if it is one.
+/// The byte order of a log with this beginning, if it is one.
 fn order(head: &[u8]) -> Option<ByteOrder> {
     let magic: [u8; 8] = head.get(8..16)?.try_into().ok()?;
     if i64::from_le_bytes(magic) == MAGIC {
@@ -403,7 +402,7 @@ fn order(head: &[u8]) -> Option<ByteOrder> {
     }
 }
 
-/// Seconds, in ns; `None` for what is no time.
+/// Seconds, in ns; `None` if the value is no time.
 fn seconds(value: f64) -> Option<u64> {
     // 2^63 ns are 292 years.
     let ns = (value * 1e9).round();

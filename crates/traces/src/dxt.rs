@@ -7,9 +7,8 @@
 //! MODULE RANK write|read SEGMENT OFFSET LENGTH START END [OST …] [THREAD]
 //! ```
 //!
-//! with the times in seconds since the job began. Where a program uses MPI-IO, its accesses may stand there twice: as
-//! the program made them (`X_MPIIO`) and as they reached the file system (`X_POSIX`). One of the two is read, the one
-//! that comes first, which is POSIX where there is one.
+//! with the times in seconds since the job began. The accesses of a program with MPI-IO may be there twice: as the program made them
+//! (`X_MPIIO`) and as they reached the file system (`X_POSIX`). The list that comes first is read, which is POSIX if there is one.
 
 use std::collections::VecDeque;
 
@@ -20,10 +19,10 @@ use crate::lines::Lines;
 use crate::problem::{Fault, quoted};
 use crate::{Access, Names, Operation, Who};
 
-/// What comes before the name of a file.
+/// Prefix of a file's name.
 const FILE: &str = ", file_name: ";
 
-/// Whether this is a line that only DXT text has.
+/// True for a line that only DXT text has.
 pub(crate) fn recognises(line: &str) -> bool {
     line.starts_with("# DXT,") || line.starts_with("# darshan log version:")
 }
@@ -31,13 +30,13 @@ pub(crate) fn recognises(line: &str) -> bool {
 /// The decoder.
 #[derive(Default)]
 pub(crate) struct Dxt {
-    /// The file whose accesses follow.
+    /// The file of the following accesses.
     file: Option<FileId>,
     /// Accesses that a comment has announced.
     announced: u64,
-    /// How many of them came.
+    /// Number of these accesses so far.
     came: u64,
-    /// Whether the next access is the first of its list.
+    /// The operation of the next access, if it is the first of its list.
     first: Option<Operation>,
     /// When the last access began, in ns.
     last: u64,

@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         Self { line, at: 0 }
     }
 
-    /// The field called `what`, which must be there.
+    /// The required field called `what`.
     pub(crate) fn need(&mut self, what: &str) -> Result<Field<'a>, Fault> {
         self.next()
             .ok_or_else(|| Fault::new(self.line.len() + 1, format!("{what} is missing")))
@@ -62,7 +62,7 @@ impl Field<'_> {
         Fault::kept(self.column, format!("{} {why}", quoted(self.text)))
     }
 
-    /// A number without sign, called `what`: decimal, or hexadecimal after `0x`.
+    /// An unsigned number called `what`: decimal, or hexadecimal after `0x`.
     pub(crate) fn unsigned(&self, what: &str) -> Result<u64, Fault> {
         unsigned(self.text).map_err(|why| self.wrong(what, why))
     }
@@ -87,7 +87,7 @@ impl Field<'_> {
     }
 }
 
-/// Why a number is none.
+/// The reason why a text is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     NoNumber,

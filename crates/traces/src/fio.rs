@@ -1,7 +1,7 @@
 //! fio iologs, as `write_iolog` writes them, of version 2 and 3.
 //!
-//! A line is `FILE ACTION` or `FILE ACTION OFFSET LENGTH`, in version 3 after a time in µs. A name may have spaces in it,
-//! so that a line is read from its end. Version 2 has no times but the ones that `wait` adds up to.
+//! A line is `FILE ACTION` or `FILE ACTION OFFSET LENGTH`, in version 3 after a time in µs. A name may contain spaces, so a line is parsed
+//! from its end. Version 2 has no times except the sums of its `wait` lines.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{Access, Names, Operation, Who};
 
 const MICROSECOND: u64 = 1000;
 
-/// Whether a trace whose first line is this one is an iolog.
+/// True if a trace with this first line is an iolog.
 pub(crate) fn recognises(first: &str) -> bool {
     version(first).is_some()
 }
@@ -69,18 +69,18 @@ impl Fio {
     }
 }
 
-/// What a line says is done.
+/// The action of a line.
 enum Action<'a> {
     Open,
     Read(Extent),
     Write(Extent),
-    /// For so many µs.
+    /// For this many µs.
     Wait(Field<'a>),
-    /// Nothing that is read or written.
+    /// Neither a read nor a write.
     Other,
 }
 
-/// The file's name and what is done, of a line after its time.
+/// The file's name and the action, from a line without its time.
 fn parse<'a>(line: &'a str, fields: &[Field<'a>]) -> Result<(&'a str, Action<'a>), Fault> {
     let name_before = |action: &Field<'_>| {
         let begin = fields[0].column - 1;

@@ -1,4 +1,4 @@
-//! The bytes of a trace: compression undone, the beginning looked at, lines cut.
+//! The bytes of a trace: decompression, a look at the beginning, splitting into lines.
 //!
 //! Invariant: memory is bounded whatever the input: a decompressor may take [`MEMORY`], a line [`MAX_LINE`] bytes.
 
@@ -14,8 +14,8 @@ use crate::problem::{Fault, Then, TraceError, quoted};
 
 /// Bytes of the content by which its format is recognised.
 pub(crate) const HEAD: usize = 64 << 10;
-/// The longest line, in bytes. strace cuts strings off at 32 characters unless told otherwise, and a read's line is a
-/// few hundred bytes; with `-s 65536 -x` one of 64 KiB is 256 KiB.
+/// The longest line, in bytes. strace cuts strings at 32 characters by default, and a read's line has a few hundred bytes; with `-s 65536
+/// -x` a string of 64 KiB has 256 KiB.
 const MAX_LINE: usize = 1 << 20;
 /// Memory that decompression may take, in bytes: `xz -9` takes 65 MiB, `zstd --long=27` 128 MiB.
 const MEMORY: u64 = 256 << 20;
@@ -111,8 +111,7 @@ impl LineReader {
 
     /// The next line without its end, and its length with it; `None` after the last.
     ///
-    /// A line that is not ended may have been cut anywhere, in a number too: it is a fault, and so is one that is too
-    /// long.
+    /// A line without an end may have been cut anywhere, even in a number: it is a fault, and so is a line that is too long.
     pub(crate) fn next(&mut self) -> Result<Option<(String, u32)>, Fault> {
         self.line.clear();
         self.number += 1;

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use crate::problem::Fault;
 use crate::{Access, Names};
 
-/// A decoder of a format whose records are lines.
+/// A decoder of a line-based format.
 pub(crate) trait Lines {
-    /// Takes a line of `raw` bytes, and adds the accesses that it completes.
+    /// Decodes a line of `raw` bytes, and adds the accesses that it completes.
     fn line(
         &mut self,
         line: &str,
@@ -19,7 +19,7 @@ pub(crate) trait Lines {
         out: &mut VecDeque<Access>,
     ) -> Result<(), Fault>;
 
-    /// Takes the end of the trace: a fault where something that was announced is missing.
+    /// Handles the end of the trace: a fault if an announced part is missing.
     fn end(&mut self) -> Result<(), Fault> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Who made accesses, and of which files: the names in a trace, each kept once.
+//! The names of a trace: files and the processes, threads or ranks that used them, each stored once.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use rustc_hash::FxBuildHasher;
 const MAX_FILES: usize = 1 << 20;
 /// Threads that are kept: as many as there are numbers of threads in Linux (PID_MAX_LIMIT).
 const MAX_WHOS: usize = 1 << 22;
-/// Bytes that names may take together: as many as in a record, for files and for whose accesses they are.
+/// Limit of the bytes of all names: the same as in a record, for files and for their users.
 const MAX_NAME_BYTES: usize = 128 << 20;
 
 /// The number of a [`Who`] in [`Names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WhoId(pub u32);
 
-/// Who made an access.
+/// The origin of an access.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
     /// A thread of a process. A trace of one process names none: both numbers are 0.
@@ -72,24 +72,24 @@ impl Names {
         Self::default()
     }
 
-    /// The file's name as the trace has it; made absolute where the trace says what it is relative to.
+    /// The file's name in the trace, made absolute if the trace shows its base.
     pub fn file(&self, id: FileId) -> &str {
         let id = usize::try_from(id.0).ok();
         let name = id.and_then(|id| self.files.get_index(id));
         name.map_or("", |name| name)
     }
 
-    /// Who has this number, if anyone.
+    /// The origin with this number, if there is one.
     pub fn who(&self, id: WhoId) -> Option<&Who> {
         self.whos.get_index(id.0 as usize)
     }
 
-    /// How many files were met.
+    /// Number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// How many processes, ranks or jobs were met, their threads counted apart.
+    /// Number of processes, ranks or jobs, with their threads counted separately.
     pub fn whos(&self) -> usize {
         self.whos.len()
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a trace: where, what, and what was done about it.
+//! Problems of a trace: place, fault, consequence.
 
 use std::fmt;
 use std::io;
@@ -42,7 +42,7 @@ pub enum TraceError {
     Unknown {
         /// The trace.
         path: PathBuf,
-        /// How it begins, quoted.
+        /// The beginning of its content, quoted.
         begins: String,
     },
     /// The content is of a known format, in a variant that cannot be read.
@@ -50,7 +50,7 @@ pub enum TraceError {
     Unsupported {
         /// The trace.
         path: PathBuf,
-        /// The variant, the value at fault, and what can be done.
+        /// The variant, the value at fault, and possible remedies.
         what: String,
     },
     /// A record of foreread's own cannot be read; the error names the record.
@@ -87,11 +87,11 @@ impl fmt::Display for TracePlace {
 pub struct Problem {
     /// The trace.
     pub path: PathBuf,
-    /// Where.
+    /// The place.
     pub place: TracePlace,
-    /// What is wrong, with the value at fault, and what was done about it.
+    /// The fault, with its value, and the consequence.
     pub what: String,
-    /// Whether reading ended here.
+    /// True if reading ended here.
     pub ended: bool,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was wrong with a trace: the first problems, and how many there were.
+/// The problems of a trace: the first ones, and their number.
 #[derive(Debug, Default)]
 pub struct Problems {
     kept: Vec<Problem>,
@@ -109,12 +109,12 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The first ones, and the one that ended the reading, if any did.
+    /// The first problems, and the one that ended the reading, if there was one.
     pub fn kept(&self) -> &[Problem] {
         &self.kept
     }
 
-    /// How many there were.
+    /// Number of problems.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -137,16 +137,16 @@ impl Problems {
     }
 }
 
-/// What a decoder finds wrong; [`crate::Trace`] adds the file and the line.
+/// A decoder's fault; [`crate::Trace`] adds the file and the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// In a text: the byte in the line, from 1; 0 for all of it.
+    /// In a text: the byte in the line, from 1; 0 for the whole line.
     pub(crate) column: usize,
     pub(crate) what: String,
     pub(crate) then: Then,
 }
 
-/// What is done about a [`Fault`].
+/// The consequence of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// The line is left out.

@@ -1,8 +1,7 @@
 //! foreread's own records.
 //!
-//! Of a file that a program has read or written by MPI-IO, the accesses are what it asked MPI for; of all others what was
-//! read of the file. Who made them is a rank of a parallel program, else a thread of a process. Names have no bytes, and
-//! touched pages no order: both are left out.
+//! For a file accessed through MPI-IO, the accesses are the program's requests to MPI; for all others, the reads of the file. Their origin
+//! is a rank of a parallel program, otherwise a thread of a process. Names have no bytes, and touched pages no order: both are left out.
 //!
 //! Data flow: the record is gone through once for the files that MPI was asked for, and once more for the accesses.
 
@@ -15,7 +14,7 @@ use foreread_plan::{FileId, Kind, Rank};
 use crate::problem::{Fault, Then};
 use crate::{Access, Names, Operation, Who};
 
-/// What records begin with.
+/// First bytes of a record.
 const MAGIC: &[u8] = b"FOREREAD";
 
 /// A record that is being read.

@@ -6,11 +6,10 @@
 //! START END FUNCTION LEVEL TYPE ( ARGUMENT … )
 //! ```
 //!
-//! with the times in seconds. Some versions put a thread's number after the end. An access by descriptor or stream has
-//! the file's name in place of the descriptor. The name may have spaces in it, the other arguments have none, so that
-//! it is what the others leave. Returned values are not in the text: a read counts with the length it asked for, and the
-//! position of a file is followed by these lengths and by seeks. A seek from the end leaves the position unknown
-//! until the next one that says where it goes.
+//! with the times in seconds. Some versions put a thread's number after the end. An access by descriptor or stream has the file's name in
+//! place of the descriptor. Only the name may contain spaces, so it is what remains beside the other arguments. Returned values are not in
+//! the text: a read counts with its requested length, and the position of a file follows from these lengths and from seeks. After a seek
+//! from the end the position is unknown until the next absolute one.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -23,7 +22,7 @@ use crate::lines::Lines;
 use crate::problem::Fault;
 use crate::{Access, Names, Operation, Who};
 
-/// Whether this is a line that only recorder2text prints.
+/// True for a line that only recorder2text prints.
 pub(crate) fn recognises(line: &str) -> bool {
     Call::parse(line).is_ok_and(|call| call.numbers > 0) && line.ends_with(')')
 }
@@ -34,9 +33,9 @@ struct Call<'a> {
     end: Field<'a>,
     thread: Option<Field<'a>>,
     function: Field<'a>,
-    /// How many numbers stand between the function and the parenthesis.
+    /// Number of numbers between the function and the parenthesis.
     numbers: usize,
-    /// What stands between the parentheses, and where.
+    /// The text between the parentheses, and its place.
     arguments: &'a str,
     column: usize,
 }
@@ -115,11 +114,11 @@ impl<'a> Call<'a> {
 /// The decoder.
 pub(crate) struct Recorder {
     rank: i64,
-    /// Where reads and writes without an offset go on; `None` if that is unknown.
+    /// Offset of the next read or write without an offset; `None` if it is unknown.
     positions: FxHashMap<FileId, Option<u64>>,
     /// When the last call began, in ns.
     last: u64,
-    /// Accesses whose position is unknown.
+    /// Accesses with unknown position.
     unplaced: u64,
 }
 
@@ -136,7 +135,7 @@ impl Recorder {
         }
     }
 
-    /// Where `len` bytes at the position of `file` are; moves the position past them.
+    /// The extent of `len` bytes at the position of `file`; moves the position past them.
     fn here(&mut self, file: FileId, len: u64) -> Option<u64> {
         let position = self.positions.entry(file).or_insert(Some(0));
         let here = *position;
@@ -222,7 +221,7 @@ impl Lines for Recorder {
         };
         match call.function.text {
             "open" | "open64" | "creat" | "creat64" | "fopen" | "fopen64" | "fdopen" => {
-                // A name with spaces is told from the flags after it by these having none.
+                // A name with spaces is distinguished from the flags after it, which have none.
                 let name = match call.around_name::<0, 2>() {
                     Ok((_, name, [flags, mode]))
                         if flags.signed("flags").is_ok() && mode.signed("mode").is_ok() =>

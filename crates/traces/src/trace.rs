@@ -11,7 +11,7 @@ use crate::problem::{Problems, Then, TraceError, TracePlace, quoted};
 use crate::record::Record;
 use crate::{Access, Names, dxt, fio, recorder, strace};
 
-/// Lines of the beginning that are looked at to recognise a text.
+/// Number of lines examined to recognise a text.
 const RECOGNISED_LINES: usize = 200;
 
 /// The formats of traces that can be read.
@@ -42,7 +42,7 @@ impl Format {
         Format::Record,
     ];
 
-    /// The word by which it is asked for.
+    /// The name of the format on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Strace => "strace",
@@ -66,7 +66,7 @@ impl Format {
         }
     }
 
-    /// What [`Access::raw`] counts in this format.
+    /// The part of this format that [`Access::raw`] counts, in words.
     pub const fn raw(self) -> &'static str {
         match self {
             Format::Darshan => "its DXT records, decompressed",
@@ -142,7 +142,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Opens a trace: of `format`, or of the one that its content has.
+    /// Opens a trace of `format`, or of the format detected from its content.
     ///
     /// A file that cannot be opened, is empty, or of no known format, is an error that names the file.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Self, TraceError> {
@@ -233,12 +233,12 @@ impl Trace {
         access
     }
 
-    /// What was wrong so far.
+    /// The problems so far.
     pub fn problems(&self) -> &Problems {
         &self.problems
     }
 
-    /// What was understood and left out all the same, in sentences. Complete once [`Trace::next`] has given `None`.
+    /// Calls that were parsed and left out, in sentences. Complete once [`Trace::next`] has returned `None`.
     pub fn left_out(&self) -> Vec<String> {
         match &self.source {
             Source::Text { decoder, .. } => decoder.left_out(),

@@ -1,4 +1,4 @@
-//! Whatever bytes a trace has: it is read to its end, in bounded steps, and what comes before damage stands.
+//! Any bytes as a trace: it is read to its end, in bounded steps, and accesses before the damage are valid.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn read(bytes: &[u8], format: Option<Format>) -> Option<(Vec<(String, Access)>, 
     Some((accesses, trace))
 }
 
-/// Reads and writes: the file, whether it is a write, the offset, the length.
+/// Reads and writes: file, true for a write, offset, length.
 fn some_accesses() -> impl Strategy<Value = Vec<(u8, bool, u32, u16)>> {
     prop::collection::vec((0u8..4, any::<bool>(), any::<u32>(), 1u16..), 1..40)
 }

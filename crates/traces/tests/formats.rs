@@ -1,4 +1,4 @@
-//! Each format, on small traces written here: what is read, and what is said of what cannot be read.
+//! Each format, with small traces: the accesses, and the problems reported.
 
 use std::io::Write;
 use std::path::Path;

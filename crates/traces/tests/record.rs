@@ -1,4 +1,4 @@
-//! foreread's own records as traces: by rank, what MPI was asked for in place of what it read.
+//! foreread's own records as traces: by rank, the requests to MPI in place of the reads.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn record(rank: Option<Rank>, accesses: &[(u32, Kind, u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// `who: operation file offset+length` of each access that moves bytes, and what was wrong.
+/// `who: operation file offset+length` of each access with bytes, and the number of problems.
 fn read(bytes: &[u8]) -> (Vec<String>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.fr");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use foreread_traces::{Format, Names, Operation, Trace};
 
-/// The accesses of a trace but opens, the problems, and what was left out.
+/// The accesses of a trace except opens, the problems, and the left-out calls.
 fn read(text: &str, name: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut trace = Trace::from_bytes(
         text.as_bytes().to_vec(),
@@ -122,7 +122,7 @@ fn copies_of_a_descriptor_share_its_position_and_children_inherit_both() {
             "process 10: read /b 6+1",
         ]
     );
-    // What is closed, by exec or by the program, is no descriptor any more.
+    // A descriptor closed by exec or by the program is no longer known.
     assert!(
         left_out[0].starts_with("3 reads and writes"),
         "{left_out:?}"

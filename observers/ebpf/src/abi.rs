@@ -1,7 +1,7 @@
-//! How foreread calls libforeread_ebpf.so, by C's rules. Both compile this file.
+//! foreread's calls to libforeread_ebpf.so, in the C ABI. Both compile this file.
 //!
-//! The library holds libbpf and the compiled programs of the kernel's side, and nothing of what is made of them: it is loaded by the
-//! few runs that use it.
+//! The library has libbpf and the compiled programs of the kernel's side, without interpreting their reports. Only the few runs that use it
+//! load it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -17,12 +17,12 @@ pub const OBSERVE: u32 = 0;
 /// See [`OBSERVE`].
 pub const SYSTEM: u32 = 1;
 
-/// The ring for events, and the one whose reader is woken at once.
+/// The ring for events, and the ring whose reader is woken at once.
 pub const RING: u32 = 0;
 /// See [`RING`].
 pub const ALARMS: u32 = 1;
 
-/// Takes a record: the context given to `poll`, its bytes and their number. Anything but 0 ends the poll.
+/// Receives a record: the context given to `poll`, its bytes and their number. Any result but 0 ends the poll.
 pub type Taker = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> c_int;
 
 /// Bytes by C's rules.
@@ -30,12 +30,12 @@ pub type Taker = unsafe extern "C" fn(*mut c_void, *const u8, usize) -> c_int;
 pub struct Bytes {
     /// The first, if there are any.
     pub first: *const u8,
-    /// How many there are.
+    /// Number of bytes.
     pub len: usize,
 }
 
 impl Bytes {
-    /// These bytes, for as long as they live.
+    /// These bytes, with their lifetime.
     pub fn of(bytes: &[u8]) -> Self {
         Self {
             first: bytes.as_ptr(),
@@ -44,7 +44,7 @@ impl Bytes {
     }
 
     /// # Safety
-    /// The bytes are there for as long as `'a`.
+    /// The bytes are valid for `'a`.
     pub unsafe fn get<'a>(&self) -> &'a [u8] {
         if self.len == 0 {
             return &[];
@@ -54,21 +54,21 @@ impl Bytes {
     }
 }
 
-/// The library's functions. What `load` returns is given to the others, by one thread at a time, until `unload`.
+/// The library's functions. The result of `load` is passed to the others, by one thread at a time, until `unload`.
 #[repr(C)]
 pub struct Functions {
-    /// [`VERSION`]; the rest is there only where the two are equal.
+    /// [`VERSION`]; the other fields exist only if both sides have the same.
     pub version: u32,
-    /// Loads and attaches programs: which, the names of those that are left out (with newlines between them), bytes of the ring (0: as it
-    /// is), and the first bytes of their constants. Null where that fails, with the reason in the buffer at the end, ended by a 0.
+    /// Loads and attaches programs: which ones, the names of those left out (separated by newlines), bytes of the ring (0: the default),
+    /// and the first bytes of their constants. Null on failure, with the reason in the buffer at the end, terminated by a 0.
     pub load: unsafe extern "C" fn(u32, Bytes, u32, Bytes, *mut c_char, usize) -> *mut c_void,
     /// Hands the records of a ring to a taker, with this context.
     pub poll: unsafe extern "C" fn(*mut c_void, u32, Taker, *mut c_void),
-    /// A descriptor that is readable while the ring has records; -1 where there is no such ring.
+    /// A descriptor that is readable while the ring has records; -1 if there is no such ring.
     pub wait_fd: unsafe extern "C" fn(*mut c_void, u32) -> c_int,
     /// Sets a key of a map to a value; whether that was done.
     pub update: unsafe extern "C" fn(*mut c_void, Bytes, Bytes, Bytes) -> bool,
-    /// Whether a map has a key.
+    /// True if a map has a key.
     pub has: unsafe extern "C" fn(*mut c_void, Bytes, Bytes) -> bool,
     /// Removes a key from a map.
     pub delete: unsafe extern "C" fn(*mut c_void, Bytes, Bytes),

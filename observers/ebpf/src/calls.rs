@@ -1,4 +1,4 @@
-//! Which system calls are looked at, and where each has what is of interest. Pure: two tables.
+//! The observed system calls, with the places of their arguments. Pure: two tables.
 
 use foreread_plan::Kind;
 
@@ -11,7 +11,7 @@ use crate::decode::record::{
 /// `AT_SYMLINK_NOFOLLOW`.
 pub(crate) const NO_FOLLOW: u64 = libc::AT_SYMLINK_NOFOLLOW as u64;
 
-/// A system call: its number, with the mark of the table it is in, what to see in it, and for a read its kind.
+/// A system call: its number, with the mark of its table, the facts to observe, and for a read its kind.
 type Row = (u32, call, Option<Kind>);
 
 const NOTHING: call = call {
@@ -24,7 +24,7 @@ const NOTHING: call = call {
     flags_value: 0,
 };
 
-/// A read of argument `fd`, at a place that is told in this way by argument `place`.
+/// A read of argument `fd`, at an offset given in the way `at` by argument `place`.
 const fn read(number: u32, kind: Kind, fd: u8, at: u32, place: u8) -> Row {
     let call = call {
         what: WHAT_READ as u8,
@@ -36,7 +36,7 @@ const fn read(number: u32, kind: Kind, fd: u8, at: u32, place: u8) -> Row {
     (number, call, Some(kind))
 }
 
-/// A path, from argument `fd` on, with flags that are told in this way.
+/// A path, from argument `fd` on, with flags given in this way.
 const fn path(number: u32, what: u32, fd: u8, path: u8, flags: (u32, u16)) -> Row {
     let call = call {
         what: what as u8,
@@ -77,7 +77,7 @@ const fn in_argument(number: u16) -> (u32, u16) {
     (FLAGS_ARGUMENT, number)
 }
 
-/// Those that every architecture has, under its own numbers.
+/// Calls of every architecture, with its own numbers.
 fn common() -> Vec<Row> {
     let number = |number: libc::c_long| number as u32;
     vec![
@@ -125,8 +125,7 @@ fn common() -> Vec<Row> {
     ]
 }
 
-/// The older ones of x86-64, and those of 32-bit programs on it, whose numbers are of another table
-/// (arch/x86/entry/syscalls/syscall_32.tbl).
+/// Older calls of x86-64, and those of 32-bit programs on it, whose numbers are in another table (arch/x86/entry/syscalls/syscall_32.tbl).
 #[cfg(target_arch = "x86_64")]
 fn own() -> Vec<Row> {
     let number = |number: libc::c_long| number as u32;
@@ -181,7 +180,7 @@ pub(crate) fn table() -> Vec<Row> {
     [common(), own()].concat()
 }
 
-/// The kind of a read by this call. What is not in the table reads at a place that is told.
+/// The kind of a read by this call. A call that is not in the table reads at a given offset.
 pub(crate) fn kind_of(rows: &[Row], number: u16) -> Kind {
     let number = u32::from(number);
     if number & CALL_URING != 0 {

@@ -1,4 +1,4 @@
-//! What follows from the facts: whether the observer may be had at all, and what it cannot see here.
+//! Conclusions from the facts: whether the observer can work, and what it cannot see here.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 
-/// Why there is no observer.
+/// The reason for having no observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It was left out when foreread was built.
+    /// It was excluded when foreread was built.
     NotBuilt,
     /// The process may not.
     NoRights,
@@ -38,10 +38,10 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Whether to try.
+/// Decides whether to try.
 ///
 /// # Errors
-/// Why it is known to be in vain.
+/// The reason why an attempt would fail.
 pub fn allowed(facts: &HostFacts) -> Result<(), Refused> {
     let has = |bits| facts.capabilities & bits == bits;
     let refused = [
@@ -57,17 +57,17 @@ pub fn allowed(facts: &HostFacts) -> Result<(), Refused> {
         .map_or(Ok(()), Err)
 }
 
-/// What is seen beyond opens, names, reads by system calls, and processes.
+/// Observations beyond opens, names, reads by system calls, and processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Touches of mapped pages, as they happen.
+    /// Touches of mapped pages, at once.
     pub faults: bool,
     /// Reads by io_uring.
     pub uring: bool,
 }
 
 impl Seen {
-    /// In words, what is seen, and what is not.
+    /// The visible and the invisible parts, in words.
     pub fn words(self) -> String {
         let mut words = "opens, names and reads of any program".to_owned();
         if self.uring {
@@ -83,7 +83,7 @@ impl Seen {
         words
     }
 
-    /// In words, what is not seen on this kernel; `None` where all is.
+    /// The parts that are invisible on this kernel, in words; `None` if there are none.
     pub fn missing(self) -> Option<String> {
         let parts = [
             (self.uring, "reads by io_uring"),

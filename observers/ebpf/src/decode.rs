@@ -1,13 +1,12 @@
-//! The kernel's bytes as events. Pure: no file is looked at.
+//! Decodes the kernel's bytes into events. Pure: no file is examined.
 //!
-//! Invariants: what comes out is in order of start within what was put in at a time; a process begins and a file is opened
-//! before anything else of them; a page of a mapped file that is handed on was mapped.
+//! Invariants: events are sorted by start within each batch; a process begins and a file is opened before all their other events; a touched
+//! page that is passed on was mapped.
 //!
-//! What was touched: a fault names the page. With it the kernel maps those around it that are in memory, and touches of those
-//! make no fault. Those of them that were not in memory before this run are in it because something in this run needed
-//! their window of read-ahead, and are handed on after the page. Where the page itself was in memory before, so were those
-//! around it: of a program's or library's text they are handed on, because its pages are used together, and of other files they
-//! are not, because a database's are not.
+//! Touches: a fault names its page. The kernel also maps the resident pages around it, and touching those causes no fault. Pages among them
+//! that were not in memory before this run were read because this run needed their read-ahead window, and are passed on after the page. If
+//! the page itself was in memory before, so were its neighbours: those of a program's or library's text are passed on, because its pages
+//! are used together, and those of other files are not, because a database's are not.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -41,7 +40,7 @@ use record::{
 const ALONG: u64 = 512;
 /// Pages that one access adds to the page cache, at most: 1 GiB.
 const ADDED: u64 = 1 << 18;
-/// Handles remembered at a time; beyond it the table starts afresh, and what is still in use is no longer seen.
+/// Handles remembered at a time; beyond it the table is emptied, and handles still in use are no longer seen.
 const REMEMBERED: usize = 1 << 20;
 
 /// A structure of the kernel's side that any bytes make.
@@ -90,9 +89,9 @@ impl Pages {
 struct File {
     /// Its name in full; `None` where the supervisor could not find it by that.
     path: Option<PathBuf>,
-    /// Whether it was handed on as open.
+    /// True if it was passed on as open.
     is_told: bool,
-    /// Whether it was mapped to be executed.
+    /// True if it was mapped to be executed.
     is_program: bool,
     /// The pages that were added to the page cache in this run.
     added: Pages,
@@ -121,12 +120,12 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Files whose reads are not handed on, because the supervisor cannot find them by name.
+    /// Files whose reads are not passed on, because the supervisor cannot find them by name.
     pub(crate) fn elsewhere(&self) -> u64 {
         self.elsewhere.len() as u64
     }
 
-    /// Takes what the kernel's side has sent.
+    /// Takes bytes from the kernel's side.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         let Some(record) = start_of::<record::record>(bytes) else {
             return;
@@ -156,14 +155,14 @@ impl Decoder {
         }
     }
 
-    /// Hands out what was taken, in order of start. `program` finds the program of a process that was not seen to begin.
+    /// Passes on the events in order of start. `program` finds the program of a process whose beginning was not seen.
     pub(crate) fn drain(
         &mut self,
         program: &dyn Fn(u32) -> PathBuf,
         each: &mut dyn FnMut(Event),
     ) -> usize {
         let mut events = std::mem::take(&mut self.events);
-        // Stable: what was sent first of one start stays first.
+        // Stable: events with the same start keep their order.
         events.make_contiguous().sort_by_key(|(start, _)| *start);
         let count = events.len();
         for (_, event) in events.drain(..) {
@@ -225,7 +224,7 @@ impl Decoder {
     }
 
     fn begins(&mut self, record: &record::record, exe: PathBuf) {
-        // Its children may begin before it is handed out.
+        // Its children may begin before it is passed on.
         self.programs.insert(record.pid, exe.clone());
         self.push(record, begin(record.handle, exe));
     }
@@ -262,7 +261,7 @@ impl Decoder {
             .files
             .get(&record.handle)
             .and_then(|file| file.path.clone());
-        // What leads there by a process's own view does not lead there by the supervisor's.
+        // A path in a process's own view leads elsewhere in the supervisor's.
         let is_given = flags & (NAMED_APART | NAMED_CUT) == 0 && !is_own_view(&given);
         let path = if is_given { given } else { known? };
         if record.handle != 0 && !self.files.contains_key(&record.handle) {
@@ -367,12 +366,12 @@ fn added_in(fault: &record::fault) -> Range<u64> {
     fault.added_first..fault.added_end.min(most)
 }
 
-/// Whether a path means another file to each process.
+/// True if a path leads to another file for each process.
 fn is_own_view(path: &Path) -> bool {
     path.starts_with("/proc") || path.starts_with("/dev/fd")
 }
 
-/// What is named, the marks on it, and the flags that were given.
+/// The path, its marks, and the flags of the call.
 fn named_in(bytes: &[u8]) -> Option<(PathBuf, u32, u64)> {
     let Head(_, how, flags, names, given, _) = start_of(bytes)?;
     let rest = bytes.get(size_of::<Head>()..)?;

@@ -1,4 +1,4 @@
-//! What this host allows, as found by looking. What follows from it is for [`decide`](crate::decide).
+//! Facts about this host, found by looking. [`decide`](crate::decide) draws the conclusions.
 
 use std::fs;
 use std::path::Path;
@@ -7,25 +7,25 @@ use foreread_sys::procfs::{self, Status};
 
 use crate::module;
 
-/// Where the kernel describes its own types.
+/// The kernel's description of its own types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Where it says how far it is locked down.
+/// The state of the kernel's lockdown.
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 /// The inode of the first PID namespace.
 const FIRST_PIDS: &str = "pid:[4026531836]";
 
-/// What was found.
+/// The facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFacts {
-    /// Whether the kernel's side was built: its library is where it belongs.
+    /// True if the kernel's side was built: its library is in its place.
     pub is_built: bool,
     /// The process's effective capabilities, one bit each.
     pub capabilities: u64,
-    /// Whether the kernel describes its types.
+    /// True if the kernel describes its types.
     pub has_btf: bool,
-    /// How far the kernel is locked down: `none`, `integrity` or `confidentiality`; empty where it does not say.
+    /// The kernel's lockdown: `none`, `integrity` or `confidentiality`; empty if it is unknown.
     pub lockdown: String,
-    /// Whether processes have the same numbers here as in the kernel.
+    /// True if process ids here are the kernel's own.
     pub in_first_pids: bool,
 }
 

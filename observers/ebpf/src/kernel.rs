@@ -1,4 +1,4 @@
-//! The observation of one program's processes, and what it reports.
+//! The observation of one program's processes, and its reports.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const FAULTS: &[&str] = &[
 ];
 const URING: &[&str] = &["request_begins", "request_ends"];
 
-/// What may lose events, in the order of `enum probe`.
+/// Probes that may lose events, in the order of `enum probe`.
 const PROBE_NAMES: [&str; PROBES as usize] = [
     "processes",
     "files",
@@ -38,7 +38,7 @@ pub struct Observation {
     decoder: Decoder,
     seen: Seen,
     parent: u32,
-    /// What events' times count from, in ns of `CLOCK_MONOTONIC`.
+    /// Origin of event times, in ns of `CLOCK_MONOTONIC`.
     origin: u64,
     wanted: Wanted,
     module: Module,
@@ -50,7 +50,7 @@ impl Observation {
             faults: true,
             uring: true,
         };
-        // What a kernel does not have, it refuses to load, or to attach.
+        // A kernel refuses to load or attach programs for features that it lacks.
         let tries = [
             all,
             Seen {
@@ -99,13 +99,13 @@ impl Observation {
         Ok(observation)
     }
 
-    /// What is seen on this kernel.
+    /// The visible parts on this kernel.
     pub fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// The program is there, as process `pid`: whatever its parent starts from now on is not the program's. Where it was
-    /// started before it could be observed, it is from now on.
+    /// The program runs as process `pid`: later children of its parent do not belong to it. If it was started before it could be observed,
+    /// it is observed from now on.
     pub fn follow(&mut self, pid: u32) {
         if !self.module.has("processes", pid) {
             self.follow_as(pid, FOLLOWED);

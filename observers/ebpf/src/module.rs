@@ -16,15 +16,15 @@ use crate::abi::{Bytes, Functions, LIBRARY, SYMBOL, VERSION};
 /// Bytes of a reason, at most.
 const REASON: usize = 512;
 
-/// Where the library is.
+/// The path of the library.
 ///
 /// # Errors
-/// When it is at no place where it would be built or installed.
+/// When it is neither in the build's nor in the installation's place.
 pub(crate) fn library() -> io::Result<PathBuf> {
     own::part(LIBRARY, "../lib/foreread")
 }
 
-/// The library's functions, once it is loaded; it stays.
+/// The library's functions; once loaded it stays.
 fn functions() -> Result<&'static Functions, String> {
     static LOADED: OnceLock<Result<&'static Functions, String>> = OnceLock::new();
     let load = || {
@@ -57,7 +57,8 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Programs without those of these names, with a ring of so many bytes (0: the usual), and the first bytes of their constants.
+    /// Loads programs except those with these names, with a ring of this many bytes (0: the default), and the first bytes of their
+    /// constants.
     pub(crate) fn load(
         which: u32,
         skipped: &[&str],
@@ -81,7 +82,7 @@ impl Module {
         Ok(Self { functions, loaded })
     }
 
-    /// Hands out what a ring has, until `each` returns false.
+    /// Passes on the records of a ring, until `each` returns false.
     pub(crate) fn poll<F: FnMut(&[u8]) -> bool>(&mut self, ring: u32, mut each: F) {
         unsafe extern "C" fn take<F: FnMut(&[u8]) -> bool>(
             each: *mut c_void,
@@ -111,7 +112,7 @@ impl Module {
         unsafe { (self.functions.update)(self.loaded, Bytes::of(map), Bytes::of(&key), value) }
     }
 
-    /// Whether a map has a key.
+    /// True if a map has a key.
     pub(crate) fn has(&self, map: &str, key: u32) -> bool {
         let (map, key) = (map.as_bytes(), key.to_ne_bytes());
         // SAFETY: as above.
@@ -125,7 +126,7 @@ impl Module {
         unsafe { (self.functions.delete)(self.loaded, Bytes::of(map), Bytes::of(&key)) }
     }
 
-    /// How many events each probe has lost, of those that have; by the probes' names, in the order of their numbers.
+    /// Lost events by probe, for probes that lost any; by the probes' names, in the order of their numbers.
     pub(crate) fn lost(&self, names: &[&'static str]) -> Vec<(&'static str, u64)> {
         let of = |probe: u32| {
             let key = probe.to_ne_bytes();

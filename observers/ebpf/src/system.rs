@@ -1,11 +1,11 @@
-//! The whole machine: which files its processes open, which programs they run, and which pages of files had to be fetched
-//! for them. For a daemon that learns which file follows which; it takes what [`observe`](crate::observe) takes.
+//! The whole machine: opened files, started programs, and file pages that had to be fetched for them. For a daemon that learns which file
+//! follows which. It needs the same as [`observe`](crate::observe).
 //!
 //! Invariants: the process that observes is not observed; a number of opens a second of each process and of each user are
 //! reported, and the rest are counted; memory is bounded.
 //!
-//! Data flow: `module/bpf/system.bpf.c` → ring → `decode` → [`foreread_observe::Event`]; processes that wait for devices → a ring of
-//! their own, whose reader is woken at once.
+//! Data flow: `module/bpf/system.bpf.c` → ring → `decode` → [`foreread_observe::Event`]; processes that wait for devices → a ring of their
+//! own, whose reader is woken at once.
 
 mod decode;
 mod load;

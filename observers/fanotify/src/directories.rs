@@ -16,16 +16,16 @@ use foreread_sys::way::{self, Links};
 use lru::LruCache;
 use rustix::fs::fstat;
 
-/// Directories whose paths are kept: 200 bytes each.
+/// Directories with a stored path: 200 bytes each.
 const KEPT: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
-/// How long a path is believed. A directory that was renamed is known by its former name for as long.
+/// Time for which a path is valid. A renamed directory is known by its former name for as long.
 const AGE: Duration = Duration::from_secs(10);
 
 /// The paths.
 pub(super) struct Directories {
     /// By the file system's number and the handle; `None` for a directory that cannot be reached from here.
     paths: LruCache<Box<[u8]>, (Option<PathBuf>, Instant)>,
-    /// Where the file systems are mounted.
+    /// Mount points of file systems.
     mounts: HashMap<[u8; 8], PathBuf>,
 }
 

@@ -1,10 +1,10 @@
-//! The observer of the machine for kernels without BPF: fanotify marks on the file systems whose files lie on a device.
+//! The observer of the machine for kernels without BPF: fanotify marks on file systems with files on a device.
 //!
-//! It sees opens and program starts, not what is read of a file, nor whether a file is opened to be written to. File systems that
-//! have handles are watched by name: the kernel opens nothing for an event. The others (overlay) are watched by descriptor.
+//! It sees opens and program starts, and neither reads nor whether a file is opened for writing. File systems with handles are watched by
+//! name: the kernel opens nothing for an event. The others (overlay) are watched by descriptor.
 //!
-//! Invariants: what is kept is bounded, and so is the work ([`foreread_observe::Processes`]); the kernel's own queue is bounded, and
-//! its overflows are counted; no descriptor is held on a file system that is watched, so that it can be unmounted.
+//! Invariants: memory and work are bounded ([`foreread_observe::Processes`]); the kernel's own queue is bounded, and its overflows are
+//! counted; no descriptor is kept on a watched file system, so it can be unmounted.
 //!
 //! Data flow: fanotify's queue → the process ([`Starts`]) and the directory's path ([`Directories`]) → [`Event`].
 
@@ -31,9 +31,9 @@ use rustix::io::Errno;
 use directories::Directories;
 use starts::Starts;
 
-/// Bytes of events taken in one call: some 800 of them.
+/// Bytes of events per call: about 800 of them.
 const ROOM: usize = 64 << 10;
-/// How often a busy watch looks for new mounts; an idle one is woken by them.
+/// Interval at which a busy watch searches for new mounts; an idle one is woken by them.
 const MOUNTS: Duration = Duration::from_secs(1);
 
 /// The observer.
@@ -41,7 +41,7 @@ pub struct Fanotify {
     /// By name, and once a file system without handles is met another one by descriptor.
     groups: Vec<Group>,
     ready: OwnedFd,
-    /// The kernel's table of mounts, whose changes wake whoever waits.
+    /// The kernel's table of mounts; changes wake a waiting reader.
     _table: std::fs::File,
     kinds: Kinds,
     /// Changes with the table of mounts.
@@ -54,7 +54,7 @@ pub struct Fanotify {
 }
 
 impl Fanotify {
-    /// Watches what is mounted now, and what will be.
+    /// Watches present and future mounts.
     ///
     /// # Errors
     /// Without CAP_SYS_ADMIN in the first user namespace, and before Linux 5.9.
@@ -143,13 +143,13 @@ impl Observer for Fanotify {
         Some(self.ready.as_fd())
     }
 
-    /// One read of each queue is taken whole, some 800 events, whatever is left of the budget: a flood in one keeps none from the
-    /// other.
+    /// One read of each queue is processed as a whole, about 800 events, whatever the rest of the budget: so a flood in one queue does not
+    /// block the others.
     fn poll(&mut self, budget: &mut Budget, out: &mut dyn FnMut(Event)) -> Progress {
         let at = now();
         let mut events = 0;
         for group in &self.groups {
-            // An event whose file could not be opened is lost, and its successors are there.
+            // An event whose file could not be opened is lost; later ones are not.
             let Ok(taken) = group.read(&mut self.room) else {
                 self.eyes.unknown += 1;
                 events += 1;
@@ -161,9 +161,9 @@ impl Observer for Fanotify {
                 self.eyes.tell(event, at, out);
             }
         }
-        // Who was woken for no event was woken by the table of mounts.
+        // A wake-up without an event comes from the table of mounts.
         if events == 0 || self.checked.elapsed() >= MOUNTS {
-            // Without the table, what is watched stays watched.
+            // Without the table, watched file systems stay watched.
             let _ = self.look_for_mounts();
         }
         self.eyes.starts.sweep(at, out);
@@ -183,7 +183,7 @@ impl Observer for Fanotify {
     }
 }
 
-/// What makes sense of events.
+/// Interprets events.
 struct Eyes {
     directories: Directories,
     starts: Starts,
@@ -268,10 +268,10 @@ mod tests {
 
     use super::*;
 
-    /// One test at a time: a flood fills everybody's queue.
+    /// One test at a time: a flood fills all queues.
     static TURN: Mutex<()> = Mutex::new(());
 
-    /// The watch, where there is one.
+    /// The watch, if fanotify is available.
     fn watch() -> Option<(Fanotify, MutexGuard<'static, ()>)> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = Fanotify::new(false);
@@ -279,13 +279,13 @@ mod tests {
         watch.ok().map(|watch| (watch, turn))
     }
 
-    /// Takes events until there are no more.
+    /// Takes events until there are none.
     fn take_all(watch: &mut Fanotify, out: &mut dyn FnMut(Event)) {
         let time = Duration::from_secs(3600);
         while watch.poll(&mut Budget::new(1, time), out).more {}
     }
 
-    /// What a process did that the shell runs to its end, as far as files below `folder` go.
+    /// The events of a shell script's process, run to its end, for files below `folder`.
     fn seen(watch: &mut Fanotify, folder: &Path, script: &str) -> Vec<String> {
         let done = Command::new("sh")
             .args(["-c", script])
@@ -331,7 +331,7 @@ mod tests {
         check!(told == expected, "{told:?}");
         let renamed = seen(&mut watch, &path, "mv a b; read x <b/five; exit 0");
         check!(renamed == [format!("{at}/b/five of 5")], "{renamed:?}");
-        // What is gone before anybody looks is nothing.
+        // A file that is gone before it is examined is ignored.
         let gone = seen(&mut watch, &path, "read x <b/five; rm -r b");
         check!(gone.is_empty(), "{gone:?}");
         assert!(!watch.lost().is_empty());
@@ -374,7 +374,7 @@ mod tests {
             let read = |file: String| format!("printf 123 >{file}; read x <{file};");
             let script = read(format!("{name}/file")) + &read("near".into()) + "exit 0";
             let told = seen(&mut watch, &path, &script);
-            // Nothing is held open: it can be unmounted.
+            // No descriptor is kept, so it can be unmounted.
             let unmounted = Command::new("umount").arg(path.join(name)).status();
             assert!(unmounted.expect("umount").success(), "{name}");
             for file in [format!("{at}/{name}/file of 3"), format!("{at}/near of 3")] {
@@ -394,12 +394,12 @@ mod tests {
             let of = lost.iter().find(|(name, _)| *name == probe);
             of.map_or(0, |(_, count)| *count)
         };
-        // One after the other, each another name: none is merged with the one before. This process is not watched.
+        // One after the other, each with another name, so that none is merged with the previous one. This process is not watched.
         let python = "import os; [(os.link('first', str(i)), os.close(os.open(str(i), os.O_RDONLY))) for i in range(17000)]";
         let told = seen(&mut watch, &path, &format!("python3 -c \"{python}\""));
-        // As many as may come at once, and what is let through while the others are looked at.
+        // The allowed burst, and the events admitted while the others are examined.
         assert!(told.len() < 6000, "{}", told.len());
-        // How many more fit into the queue depends on what other processes open.
+        // The number of further events in the queue depends on other processes' opens.
         assert!(of(&watch, "beyond the allowance") > 0);
         assert!(of(&watch, "queue overflows") > 0);
         let after = seen(&mut watch, &path, "read x <first; exit 0");

@@ -1,9 +1,9 @@
-//! Processes that open files: whose they are, and what they run.
+//! Processes that open files: their users and programs.
 //!
 //! To execute a program the kernel opens the program, a script's interpreter and the dynamic linker, one after the other, each to
 //! be executed. The first is the program that was started; the others are files that it opens.
 //!
-//! Invariant: a process is told of (made, started) before anything that it opens, and its end is told once.
+//! Invariant: a process is reported (made, started) before its opens, and its end is reported once.
 //!
 //! Data flow: a process's number and an opened file → [`Event`].
 
@@ -12,10 +12,10 @@ use foreread_observe::{Event, File, How, Processes, What, Who};
 
 #[derive(Default)]
 struct Process {
-    /// Whether it was told of, and whose it is, if it did not end before anybody could look.
+    /// True if it was reported, with its user, unless it ended before it could be examined.
     is_told: bool,
     uid: Option<u32>,
-    /// Whether its last event was the start of a program.
+    /// True if its last event was the start of a program.
     starting: bool,
 }
 
@@ -28,7 +28,7 @@ impl Starts {
         Self(Processes::new(at))
     }
 
-    /// Whether another event of this process is looked at.
+    /// True if another event of this process is examined.
     pub(super) fn admits(&mut self, pid: u32, at: u64) -> bool {
         if self.0.get(pid).is_none() {
             self.0.put(pid, Process::default(), at);
@@ -36,7 +36,7 @@ impl Starts {
         self.0.admits(pid, at)
     }
 
-    /// Events that were not looked at.
+    /// Number of events that were not examined.
     pub(super) fn beyond(&self) -> u64 {
         self.0.beyond()
     }

@@ -1,9 +1,7 @@
-//! The drive's cache: segments of what was read, the last of which grows.
+//! The drive's cache: segments of read data, the last of which grows.
 //!
-//! After a read the head stays where it is and goes on reading, as far as a
-//! segment holds, until it is called elsewhere: the *stream*. How far it has got
-//! is a function of time, computed when asked. Segments the stream has left
-//! behind stay until they are the least recently used.
+//! After a read the head stays and continues to read, as far as a segment has room, until it is called elsewhere: the *stream*. Its
+//! progress is a function of time, computed on demand. Finished segments stay until they are the least recently used.
 
 use super::geometry::Geometry;
 use crate::Request;
@@ -12,13 +10,12 @@ use crate::Request;
 pub(crate) const SEGMENTS: usize = 16;
 /// Bytes of a segment: with `SEGMENTS`, the drive's 32 MB.
 pub(crate) const SEGMENT_BYTES: u64 = 2 << 20;
-/// How far the head reads beyond what was asked for, bytes: the rest of the
-/// segment is for what was.
+/// Bytes that the head reads beyond the request: the rest of the segment is for the request itself.
 const READ_AHEAD_BYTES: u64 = SEGMENT_BYTES * 3 / 4;
 
 /// The head's doing: it passed `from` at `since` and reads on up to `limit`.
 pub(crate) struct Stream {
-    /// Where the segment begins: held, up to where the head is.
+    /// Start of the segment; it has data up to the head.
     start: u64,
     from: u64,
     since: u64,
@@ -26,7 +23,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Where the head is at `now`.
+    /// The head's position at `now`.
     fn head(&self, geometry: &Geometry, now: u64) -> u64 {
         match now.checked_sub(self.since) {
             Some(passed) => geometry.reach(self.from, passed).min(self.limit),
@@ -34,7 +31,7 @@ impl Stream {
         }
     }
 
-    /// What of it is in the cache at `now`.
+    /// The cached part at `now`.
     fn held(&self, geometry: &Geometry, now: u64) -> (u64, u64) {
         let end = self.head(geometry, now);
         (self.start.max(end.saturating_sub(SEGMENT_BYTES)), end)
@@ -83,8 +80,7 @@ impl Cache {
         self.stream.head(geometry, now)
     }
 
-    /// Whether all of the request is held; if so it is now the most recently
-    /// used, and a free head reads on beyond it.
+    /// True if the whole request is cached; then its segment becomes the most recently used, and an idle head reads on beyond it.
     pub(crate) fn serve(
         &mut self,
         geometry: &Geometry,
@@ -131,7 +127,7 @@ impl Cache {
         Some((at(request.offset), at(request.end())))
     }
 
-    /// The stream goes on through the request.
+    /// The stream continues through the request.
     pub(crate) fn streamed(&mut self, geometry: &Geometry, now: u64, request: &Request) {
         let limit = request.end() + READ_AHEAD_BYTES;
         self.stream.extend(geometry, now, limit);
@@ -152,8 +148,7 @@ impl Cache {
         };
     }
 
-    /// The head goes elsewhere, to write until `ends`; what is overwritten is
-    /// held no more.
+    /// The head moves elsewhere to write until `ends`; overwritten data leave the cache.
     pub(crate) fn written(&mut self, geometry: &Geometry, now: u64, request: &Request, ends: u64) {
         self.leave(self.stream.held(geometry, now));
         self.segments
@@ -166,7 +161,7 @@ impl Cache {
         };
     }
 
-    /// Holds nothing; the head stays where it is and stops reading.
+    /// Empties the cache; the head stays and stops reading.
     pub(crate) fn forget(&mut self, geometry: &Geometry, now: u64) {
         self.segments.clear();
         let stream = &mut self.stream;
@@ -181,7 +176,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what the stream read, among the other segments.
+    /// Stores the stream's data among the other segments.
     fn leave(&mut self, held: (u64, u64)) {
         if held.0 < held.1 {
             if self.segments.len() == SEGMENTS - 1 {

@@ -1,22 +1,19 @@
 //! The positions of bytes on the platters, and the time to reach them.
 //!
-//! Tracks follow each other helically: the first sector of a track is turned by
-//! one track switch against the end of the one before, so that reading on costs
-//! the switch and nothing more. Outer tracks are longer than inner ones, so they
-//! hold more: the cylinders are divided into [`ZONES`], and all tracks of a zone
-//! hold as much. A turn takes the same time everywhere, so a zone's rate is in
-//! proportion to its tracks. The *media time* of a byte is how long reading from
-//! byte 0 to it takes; modulo one revolution, it is also the byte's angle.
+//! Tracks follow each other helically: the first sector of a track is turned by one track switch against the end of the previous one, so
+//! reading on costs the switch and nothing more. Outer tracks are longer than inner ones and have more sectors: the cylinders are divided
+//! into [`ZONES`], and all tracks of a zone are equal. A turn takes the same time everywhere, so a zone's rate is proportional to its
+//! tracks. The *media time* of a byte is the time to read from byte 0 to it; modulo one revolution, it is also the byte's angle.
 
 use crate::Layout;
 
-/// One turn of the platters: 7200 rpm, ns.
+/// Time of one turn of the platters at 7200 rpm, ns.
 pub const REVOLUTION_NS: u64 = 8_333_333;
 /// To the next head or cylinder, ns.
 pub const TRACK_SWITCH_NS: u64 = 800_000;
 /// From the outermost to the innermost cylinder, ns.
 pub const FULL_STROKE_NS: u64 = 18_000_000;
-/// Sectors of an outermost track: what makes 105 MB/s together with the switch to the next.
+/// Sectors of an outermost track: 105 MB/s including the switch to the next track.
 const OUTER_SECTORS: u64 = 1873;
 /// Zones of equally many cylinders. The maker names no number; disks of its time have 15 to 30.
 pub const ZONES: usize = 16;
@@ -30,7 +27,7 @@ pub const CAPACITY: u64 = 500_000_000_000;
 
 /// Reading a track and going on to the next, ns.
 const TRACK_NS: u64 = REVOLUTION_NS + TRACK_SWITCH_NS;
-/// Cylinders of a zone: what makes the capacity.
+/// Cylinders of a zone, by the capacity.
 const ZONE_CYLINDERS: u64 = {
     let mut bytes = 0;
     let mut zone = 0;
@@ -96,7 +93,7 @@ impl Geometry {
         media_time(to) - media_time(from)
     }
 
-    /// How far reading from `from` gets in `ns`.
+    /// The byte reached by reading from `from` for `ns`.
     pub(crate) fn reach(&self, from: u64, ns: u64) -> u64 {
         let time = media_time(from) + ns;
         let turned = (time % TRACK_NS).min(REVOLUTION_NS);
@@ -131,11 +128,11 @@ impl Geometry {
     }
 }
 
-/// Where a byte lies.
+/// The place of a byte.
 struct TrackPosition {
     /// Its track, counted from the outermost of the disk.
     track: u64,
-    /// How many bytes of that track come before it.
+    /// Number of bytes of the track before it.
     within: u64,
     /// Bytes of the track.
     bytes: u64,
@@ -156,6 +153,6 @@ impl TrackPosition {
 
 fn media_time(offset: u64) -> u64 {
     let place = TrackPosition::of(offset);
-    // Rounded up, so that a byte is never there before the one it follows.
+    // Rounded up, so that a byte is never read before its predecessor.
     place.track * TRACK_NS + (place.within * REVOLUTION_NS).div_ceil(place.bytes)
 }

@@ -1,11 +1,9 @@
 //! `hdd-7200`: a disk with one arm, spinning platters and a queue.
 //!
-//! What a request costs follows from where the arm is and how far the platter
-//! has turned ([`geometry`]): a seek by the published curve, a wait until the
-//! sector comes round, and the transfer. The drive keeps reading the track while
-//! it has nothing better to do, into a cache of segments ([`cache`]); requests
-//! found there cost only the interface. Of the first 32 requests waiting it takes the
-//! one whose data comes under the head soonest, unless one has waited too long.
+//! The cost of a request follows from the positions of arm and platter ([`geometry`]): a seek by the published curve, a wait until the
+//! sector arrives, and the transfer. While idle the drive continues to read the track into a cache of segments ([`cache`]); requests found
+//! there cost only the interface. Of the first 32 waiting requests it serves the one whose data reaches the head soonest, unless one has
+//! waited too long.
 //!
 //! Simplifications, each on purpose: exact positioning, no write cache, no
 //! defects. The image is the first bytes of the disk, where tracks are longest
@@ -30,9 +28,9 @@ pub use geometry::{
 pub const QUEUE: usize = 32;
 /// A request that has waited this long goes first, ns.
 pub const PATIENCE_NS: u64 = 500_000_000;
-/// What the drive's electronics take to understand a request, ns.
+/// Time of the drive's electronics per request, ns.
 pub const OVERHEAD_NS: u64 = 50_000;
-/// What a seek takes more before a write may begin, ns.
+/// Additional seek time before a write may begin, ns.
 pub const WRITE_SETTLE_NS: u64 = 1_000_000;
 /// Bytes a second of the interface (SATA, 3 Gbit/s).
 pub const INTERFACE_BYTES_PER_S: u64 = 300_000_000;
@@ -50,9 +48,9 @@ pub(crate) struct Hdd {
     /// The disk's byte that is the image's first.
     begins: u64,
     cache: Cache,
-    /// What the drive chooses from, at most `QUEUE`, in order of arrival.
+    /// The requests from which the drive chooses, at most `QUEUE`, in order of arrival.
     queue: Vec<Waiting>,
-    /// What the host holds back while the queue is full, in order of arrival.
+    /// Requests that the host holds back while the queue is full, in order of arrival.
     held_back: VecDeque<Waiting>,
     /// When the arm's request is done; its completion is on the agenda.
     busy_until: Option<u64>,
@@ -60,13 +58,13 @@ pub(crate) struct Hdd {
     interface: u64,
 }
 
-/// How the arm would serve a request.
+/// The arm's movement for a request.
 struct ArmMove {
     /// When the first byte wanted passes under the head, ns.
     begins: u64,
     /// When the last one has, ns.
     ends: u64,
-    /// Whether the current stream just goes on.
+    /// True if the current stream continues.
     streams: bool,
 }
 
@@ -83,7 +81,7 @@ impl Hdd {
         }
     }
 
-    /// Serves from the cache, if it is all there.
+    /// Serves a request from the cache, if all of it is there.
     fn hit(&mut self, now: u64, waiting: &Waiting, agenda: &mut Agenda) -> bool {
         let request = &waiting.request;
         let head_is_free = self.busy_until.is_none();
@@ -106,7 +104,7 @@ impl Hdd {
 
     /// Gives the free arm its next request.
     fn dispatch(&mut self, now: u64, agenda: &mut Agenda) {
-        // What the head has read meanwhile needs no arm.
+        // Data read by the head meanwhile need no arm.
         let waiting = std::mem::take(&mut self.queue);
         for waiting in waiting {
             self.take(now, waiting, agenda);

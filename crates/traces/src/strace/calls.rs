@@ -1,4 +1,4 @@
-//! What each system call does to descriptors and positions, and the accesses it makes.
+//! The effect of each system call on descriptors and positions, and the accesses that it makes.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub(super) struct Doing<'a, 'b> {
     pub(super) access: Access,
 }
 
-/// Where an access goes.
+/// The place of an access.
 #[derive(Clone, Copy)]
 enum At {
     Position,
@@ -68,7 +68,7 @@ impl Doing<'_, '_> {
             }
             "dup" => self.copied(result, false),
             "dup2" | "dup3" => {
-                // A descriptor that is made its own copy stays as it is.
+                // Duplicating a descriptor onto itself changes nothing.
                 if call.descriptor(0)? == result {
                     return Ok(());
                 }
@@ -125,7 +125,7 @@ impl Doing<'_, '_> {
 
     fn open(&mut self, path: usize, folder: Option<usize>, number: u64) -> Result<(), Fault> {
         let call = self.call;
-        // -y says what was opened, whatever links led to it.
+        // -y shows the opened file, whatever links led to it.
         let name = match call.returned_file() {
             Some(name) => name,
             None => match call.path(path) {
@@ -160,7 +160,7 @@ impl Doing<'_, '_> {
         Ok(())
     }
 
-    /// A path as far as it is known what it is relative to.
+    /// The path made absolute, if its base is known.
     fn absolute(&self, path: &str, folder: Option<usize>) -> String {
         if path.starts_with('/') {
             return path.to_owned();
@@ -183,7 +183,7 @@ impl Doing<'_, '_> {
         }
     }
 
-    /// The file with this name; `None` for what has no bytes at offsets.
+    /// The file with this name; `None` for objects without bytes at offsets.
     fn file_named(&mut self, name: &str) -> Result<Option<FileId>, Fault> {
         // -y has other things than paths for pipes, sockets and the like.
         let other = self.call.returned_file().is_some() && !name.starts_with('/');
@@ -194,7 +194,7 @@ impl Doing<'_, '_> {
         Ok(Some(self.names.meet_file(name)?))
     }
 
-    /// What a descriptor among the arguments stands for.
+    /// The file of a descriptor among the arguments.
     fn descriptor(&mut self, index: usize) -> Result<Option<Rc<Open>>, Fault> {
         let number = self.call.descriptor(index)?;
         if let Some(open) = self.task.table.get(number) {

@@ -1,4 +1,4 @@
-//! Which descriptor means which file, and where the next read of it goes: as the kernel keeps it.
+//! Descriptors with their files and positions, as the kernel keeps them.
 //!
 //! An open file ([`Open`]) has one position, which all descriptors that were made of one another by dup or fork share. A
 //! table of descriptors belongs to a process; its threads share the table, a fork copies it, an exec takes from it the
@@ -13,14 +13,14 @@ use rustc_hash::FxHashMap;
 /// Descriptors that all tables may hold together.
 const MAX_DESCRIPTORS: usize = 1 << 20;
 
-/// What was opened.
+/// An open file description.
 #[derive(Debug)]
 pub(crate) struct Open {
-    /// The file; `None` for what has no positions: pipes, sockets, devices.
+    /// The file; `None` for objects without positions: pipes, sockets, devices.
     pub(crate) file: Option<FileId>,
-    /// Where the next read goes; `None` if that is unknown.
+    /// The position; `None` if it is unknown.
     pub(crate) position: Cell<Option<u64>>,
-    /// Whether writes go to the end of the file, wherever that is.
+    /// True if writes go to the end of the file.
     pub(crate) append: bool,
 }
 
@@ -34,7 +34,7 @@ struct Descriptor {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     descriptors: Rc<RefCell<FxHashMap<u64, Descriptor>>>,
-    /// How many descriptors there are in all tables.
+    /// Number of descriptors in all tables.
     held: Rc<Cell<usize>>,
 }
 
@@ -101,7 +101,7 @@ impl Table {
         self.gone(before - descriptors.len());
     }
 
-    /// The table after an exec: one that nobody shares, without what is closed on exec.
+    /// The table after an exec: unshared, without descriptors that are closed on exec.
     pub(crate) fn after_exec(&self) -> Result<Self, Full> {
         let own = self.copy()?;
         let mut descriptors = own.descriptors.borrow_mut();

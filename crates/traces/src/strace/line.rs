@@ -1,4 +1,4 @@
-//! A parsed line of strace: who, when, which call, its arguments, what it returned, how long it took.
+//! A parsed line of strace: process, time, call, arguments, result, duration.
 //!
 //! ```text
 //! [pid  3177] 1795680996.252712 read(3</etc/passwd>, "root:x:0:0"..., 4096) = 2996 <0.000003>
@@ -17,14 +17,14 @@ use crate::problem::{Fault, quoted};
 const HOUR: u64 = 3600;
 const MINUTE: u64 = 60;
 
-/// What begins a line.
+/// The beginning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The thread; `None` where the line names none.
     pub(crate) thread: Option<u64>,
     /// ns; `None` where the line has no time.
     pub(crate) time: Option<u64>,
-    /// Where the rest begins, in bytes of the line.
+    /// Start of the rest, in bytes of the line.
     pub(crate) rest: usize,
 }
 
@@ -109,14 +109,14 @@ pub(crate) struct Call<'a> {
     arguments: Vec<&'a str>,
     text: &'a str,
     column: usize,
-    /// What stands behind `=`: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `?`.
+    /// The text after `=`: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `?`.
     result: &'a str,
-    /// How long it took, in ns.
+    /// Duration in ns.
     pub(crate) took: Option<u64>,
 }
 
 impl<'a> Call<'a> {
-    /// Takes apart a call, which begins at `column` of its line.
+    /// Parses a call that begins at `column` of its line.
     pub(crate) fn parse(text: &'a str, column: usize) -> Result<Self, Fault> {
         let name = name(text).ok_or_else(|| Fault::new(column, "no system call begins here"))?;
         let (arguments, rest) = split(text, name.len() + 1).ok_or_else(|| {
@@ -152,7 +152,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// What the call returned, if it succeeded.
+    /// The call's result, if it succeeded.
     pub(crate) fn returned(&self) -> Result<Option<u64>, Fault> {
         if self.result.starts_with(['-', '?']) {
             return Ok(None);
@@ -160,7 +160,7 @@ impl<'a> Call<'a> {
         self.number(bare(self.result), "result").map(Some)
     }
 
-    /// What `-y` says of a descriptor that was returned.
+    /// The file of a returned descriptor, as shown by `-y`.
     pub(crate) fn returned_file(&self) -> Option<Cow<'a, str>> {
         annotation(self.result)
     }
@@ -169,12 +169,12 @@ impl<'a> Call<'a> {
         self.arguments.len() > index
     }
 
-    /// The argument as it stands; empty if there are not so many.
+    /// An argument as text; empty if it does not exist.
     pub(crate) fn argument(&self, index: usize) -> &'a str {
         self.arguments.get(index).copied().unwrap_or_default()
     }
 
-    /// A number among the arguments, called `what`.
+    /// A numeric argument, called `what`.
     pub(crate) fn unsigned(&self, index: usize, what: &str) -> Result<u64, Fault> {
         self.number(bare(self.argument(index)), what)
     }
@@ -184,7 +184,7 @@ impl<'a> Call<'a> {
         self.unsigned(index, "descriptor")
     }
 
-    /// What `-y` says of a descriptor among the arguments.
+    /// The file of a descriptor among the arguments, as shown by `-y`.
     pub(crate) fn file(&self, index: usize) -> Option<Cow<'a, str>> {
         annotation(self.argument(index))
     }
@@ -196,7 +196,7 @@ impl<'a> Call<'a> {
         Some(unescaped(&text[..end]))
     }
 
-    /// Whether a flag is among those of an argument: `O_CLOEXEC` in `O_RDONLY|O_CLOEXEC`, `{flags=O_CLOEXEC, …}`.
+    /// True if an argument contains a flag: `O_CLOEXEC` in `O_RDONLY|O_CLOEXEC`, `{flags=O_CLOEXEC, …}`.
     pub(crate) fn flag(&self, index: usize, flag: &str) -> bool {
         self.argument(index)
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
@@ -217,7 +217,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A number without what `-y` or an error's name add to it.
+/// A number without the additions of `-y` or of an error's name.
 fn bare(text: &str) -> &str {
     let end = text.find(['<', ' ']).unwrap_or(text.len());
     &text[..end]
@@ -236,7 +236,7 @@ fn annotation(text: &str) -> Option<Cow<'_, str>> {
     Some(unescaped(name))
 }
 
-/// Where an annotation that began before `inside` ends: at its `>`.
+/// The end of an annotation that began before `inside`: its `>`.
 fn annotation_end(inside: &str) -> Option<usize> {
     let bytes = inside.as_bytes();
     let mut depth = 1;
@@ -257,7 +257,7 @@ fn annotation_end(inside: &str) -> Option<usize> {
     None
 }
 
-/// Where a string that began before `text` ends: at its quotation mark.
+/// The end of a string that began before `text`: its quotation mark.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.bytes().position(|byte| {
@@ -267,7 +267,7 @@ fn string_end(text: &str) -> Option<usize> {
     })
 }
 
-/// The arguments from `start` on, and where what follows their parenthesis begins.
+/// The arguments from `start` on, and the start of the text after their parenthesis.
 fn split(text: &str, start: usize) -> Option<(Vec<&str>, usize)> {
     let bytes = text.as_bytes();
     let mut arguments = Vec::new();
@@ -293,7 +293,7 @@ fn split(text: &str, start: usize) -> Option<(Vec<&str>, usize)> {
                 arguments.push(text[begin..at].trim_ascii());
                 begin = at + 1;
             }
-            // What some versions say of a value: /* 35 vars */.
+            // A comment of some versions: /* 35 vars */.
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
                 at += 3 + text[at + 2..].find("*/")?;
             }

@@ -1,13 +1,13 @@
 //! `strace` text, with or without `-f`, `-t`, `-y`, `-T`: each thread's calls, the descriptors they are made with, and
 //! the positions of open files, as the kernel keeps them.
 //!
-//! A call that another thread's line interrupts stands in two lines; its text is put together again. A child is known by
-//! what its parent's clone returns, or, where the child's first line comes sooner, by the clone that has not returned.
+//! A call interrupted by another thread's line is in two lines; its text is joined. A child is identified by the result of its parent's
+//! clone or, if the child's first line comes earlier, by the clone that has not returned.
 //!
 //! Invariant: an access is given only where the trace shows its file and its offset. Reads of descriptors that were
 //! opened before the trace began are counted, and left out.
 //!
-//! Data flow: line → [`line`] takes it apart → the thread's [`Task`] → [`calls`] → accesses.
+//! Data flow: line → [`line`] parses it → the thread's [`Task`] → [`calls`] → accesses.
 
 mod calls;
 mod descriptors;
@@ -27,13 +27,13 @@ use calls::Doing;
 use descriptors::Table;
 use line::Call;
 
-/// Threads that may be alive at once.
+/// Limit of threads alive at the same time.
 const MAX_TASKS: usize = 1 << 20;
-/// What stands at the end of a call that has not returned yet.
+/// The end of a call that has not returned yet.
 const UNFINISHED: &str = "<unfinished ...>";
-/// What strace says of a new child, in the middle of another line where both go to standard error.
+/// strace's message about a new child, in the middle of another line if both go to standard error.
 const ATTACHED: &str = "strace: Process ";
-/// Whether this is a line that only strace prints.
+/// True for a line that only strace prints.
 pub(crate) fn recognises(text: &str) -> bool {
     let Ok(head) = line::head(text) else {
         return false;
@@ -48,16 +48,16 @@ struct Pending {
     text: String,
     /// When it began, in ns.
     start: Option<u64>,
-    /// Bytes of the lines that tell of it.
+    /// Bytes of its lines.
     raw: u32,
-    /// How many lines came before it.
+    /// Number of lines before it.
     order: u64,
-    /// The child whose lines have come before its parent's call returned.
+    /// The child whose lines came before its parent's call returned.
     child: Option<u64>,
 }
 
 impl Pending {
-    /// Whether the call makes a child that is not known yet.
+    /// True if the call creates a child that is not known yet.
     fn awaits_child(&self) -> bool {
         self.child.is_none() && line::name(&self.text).is_some_and(makes_child)
     }
@@ -92,7 +92,7 @@ impl Task {
         }
     }
 
-    /// A child, made by the call whose text this is.
+    /// A child, created by the call with this text.
     fn child(&self, number: u64, call: &str) -> Result<Self, Fault> {
         let has = |flag| call.contains(flag);
         Ok(Self {
@@ -126,17 +126,17 @@ pub(crate) struct Strace {
     awaiting: BTreeMap<u64, u64>,
     /// The number of a thread that lines do not name.
     unnamed: u64,
-    /// The thread that was last the only one. strace goes on not to name it until it has attached to the child that a call of
-    /// that thread's has made, which may be some calls later.
+    /// The thread that was the last single one. strace does not name it until it has attached to the child that this thread has created,
+    /// perhaps some calls later.
     only: u64,
     /// All tables come from this one.
     tables: Table,
-    /// The thread whose line a message of strace has broken off.
+    /// The thread whose line was broken off by a message of strace.
     broken_off: Option<u64>,
-    /// The time before, of a trace whose times are each since the one before.
+    /// The time before, in a trace whose times are differences.
     since: Option<u64>,
     lines: u64,
-    /// Reads and writes whose file or position the trace does not show.
+    /// Reads and writes without a known file or position.
     unplaced: u64,
 }
 
@@ -160,7 +160,7 @@ impl Strace {
     /// The thread that a line is of.
     fn thread(&mut self, named: Option<u64>, text: &str) -> Result<u64, Fault> {
         let Some(number) = named else {
-            // Where one thread is left, strace stops naming it.
+            // If only one thread is left, strace stops naming it.
             let mut all = self.tasks.keys();
             if let (Some(only), None) = (all.next(), all.next()) {
                 self.only = *only;
@@ -174,7 +174,7 @@ impl Strace {
         if self.tasks.contains_key(&number) {
             return Ok(number);
         }
-        // The thread that was not named as long as it was alone.
+        // The thread that was not named while it was alone.
         let alone = self.tasks.get(&self.unnamed).filter(|_| self.unnamed == 0);
         let resumes = text.starts_with("<...");
         let awaiting = self.awaiting.first_key_value().map(|(_, parent)| *parent);
@@ -244,7 +244,7 @@ impl Strace {
         Some(call)
     }
 
-    /// The time of a line, in ns of one clock. `-r` gives each line the time since the one before, and the first line 0.
+    /// The time of a line, in ns of one clock. With `-r` each line has the time since the previous one, and the first line 0.
     fn time(&mut self, time: Option<u64>) -> Option<u64> {
         let time = time?;
         if self.since.is_none() && (self.lines > 1 || time > 0) {
@@ -403,7 +403,7 @@ impl Lines for Strace {
 }
 
 impl Strace {
-    /// The rest of a call whose beginning stood in an earlier line.
+    /// The rest of a call whose beginning is in an earlier line.
     fn go_on(
         &mut self,
         thread: u64,

@@ -1,8 +1,8 @@
-//! libforeread_ebpf.so: loads foreread's programs into the kernel, and hands out what they report.
+//! libforeread_ebpf.so: loads foreread's programs into the kernel, and passes on their reports.
 //!
-//! What is loaded, and what the reported bytes mean, is foreread's matter (`../src`). The interface is that of `abi.rs`.
+//! The choice of programs and the meaning of the reports are in `../src`. The interface is that of `abi.rs`.
 //!
-//! Invariant: nothing unwinds across the interface; a map or ring that is not there is answered, never a panic.
+//! Invariant: nothing unwinds across the interface; a missing map or ring gives an answer, never a panic.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -26,7 +26,7 @@ static SYSTEM_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/system.b
 /// The rings, by their numbers.
 const RINGS: [&str; 2] = ["ring", "alarms"];
 
-/// Who takes the records of the poll under way.
+/// The receiver of records in the current poll.
 type Now = Rc<Cell<Option<(Taker, *mut c_void)>>>;
 
 /// Programs that are loaded and attached.
@@ -34,7 +34,7 @@ struct Loaded {
     rings: [Option<RingBuffer<'static>>; 2],
     now: Now,
     object: Object,
-    /// Held for what they do when they go.
+    /// Kept because dropping them detaches the programs.
     _links: Vec<Link>,
 }
 
@@ -130,7 +130,7 @@ pub static foreread_ebpf_functions: Functions = Functions {
 };
 
 /// # Safety
-/// As with all functions here: bytes are there, and what `load` returned is given by one thread at a time until `unload`.
+/// As for all functions here: bytes are valid, and the result of `load` is used by one thread at a time until `unload`.
 unsafe extern "C" fn load(
     which: u32,
     skipped: Bytes,

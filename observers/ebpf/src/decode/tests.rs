@@ -93,7 +93,7 @@ fn cut_short_bytes_make_no_event() {
             drained(&mut decoder);
         }
     }
-    // Lengths that lead out of what is there.
+    // Lengths beyond the bytes that exist.
     let mut bytes = named(record(WHAT_OPEN, 1, 0), 0, &["a"], "/b\0");
     let names = std::mem::offset_of!(record::named, names);
     bytes[names..names + 4].fill(0xff);

@@ -1,7 +1,7 @@
-//! The kernel's bytes as events. Pure: no file is looked at.
+//! Decodes the kernel's bytes into events. Pure: no file is examined.
 //!
-//! Invariant: as many names are remembered as the limit, and those used last among them are all that the kernel's side takes for
-//! known; an event whose name is not known is not handed on, and counted.
+//! Invariant: the number of remembered names is limited, and the kernel's side regards only the last used ones as known. An event with an
+//! unknown name is counted and not passed on.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,7 +32,7 @@ const NAMES: usize = 1 << 16;
 /// Bytes of an event before its names.
 const HEAD: usize = std::mem::offset_of!(system_event, names);
 
-/// Which name of which inode.
+/// A name of an inode.
 type Key = (u64, u64, u64);
 
 /// Makes events of bytes.
@@ -41,7 +41,7 @@ pub(crate) struct Decoder {
     /// The names used last, and those used before there were [`NAMES`] of them.
     names: FxHashMap<Key, PathBuf>,
     former: FxHashMap<Key, PathBuf>,
-    /// Events whose name was not known.
+    /// Events with an unknown name.
     pub(crate) nameless: u64,
 }
 
@@ -150,7 +150,7 @@ const _: () = assert!(
         && std::mem::offset_of!(system_event, generation) == 72
 );
 
-/// The kernel's own number of a device as the one that programs see.
+/// The kernel's own number of a device, converted to the one that programs see.
 fn device(kernel: u64) -> u64 {
     let (major, minor) = (kernel >> 20, kernel & 0xf_ffff);
     libc::makedev(major as u32, minor as u32)

@@ -1,4 +1,4 @@
-//! The observation of the whole machine, and what it reports.
+//! The observation of the whole machine, and its reports.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,7 @@ use super::decode::{Decoder, record};
 use crate::abi::{ALARMS, RING, SYSTEM};
 use crate::module::Module;
 
-/// What may lose events, in the order of `enum system_probe`.
+/// Probes that may lose events, in the order of `enum system_probe`.
 const PROBE_NAMES: [&str; record::SYSTEM_PROBES as usize] =
     ["processes", "opens", "fetches", "floods", "names"];
 
@@ -78,7 +78,7 @@ impl System {
         })
     }
 
-    /// Which probe sees opens: `file_opens`, at no cost to other system calls, or `call_ended`.
+    /// The probe that sees opens: `file_opens`, without a cost for other system calls, or `call_ended`.
     pub fn way(&self) -> &'static str {
         self.way
     }
