@@ -1,4 +1,4 @@
-//! How others ask the loop: the control socket's threads, a test.
+//! Questions to the loop, from the control socket's threads or a test.
 //!
 //! Data flow: [`Desk::ask`] → channel → the loop, woken by an eventfd → [`Counter`] answers each. A loop that has ended
 //! answers nobody.
@@ -20,16 +20,16 @@ const WAITING: usize = 64;
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// How it goes.
+    /// The daemon's status.
     Status,
-    /// What would be fetched after this file was opened by this user, who is told of files that it may read only.
+    /// The files that would be fetched after this file was opened by this user, limited to files that the user may read.
     Predict {
         /// The file, absolute.
         path: PathBuf,
-        /// Who asks.
+        /// The asking user.
         uid: u32,
     },
-    /// By what variable programs find the observer.
+    /// The variable by which programs find the observer.
     Environment,
     /// Save the models, close the account and end.
     Stop,
@@ -38,13 +38,13 @@ pub enum Ask {
 /// The answer to an [`Ask`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// How it goes.
+    /// The daemon's status.
     Status(Box<Status>),
-    /// Nearest first. Empty where nothing is known, and where what is known is not for this user.
+    /// Nearest first. Empty if nothing is predicted, or if the prediction is not for this user.
     Predicted(Vec<Predicted>),
     /// The variable and its value; `None` where programs need none.
     Environment(Option<(&'static str, String)>),
-    /// It has saved the models, or why it could not, and ends.
+    /// It has saved the models, or has the reason why it could not, and ends.
     Stopping(Option<String>),
 }
 
@@ -53,9 +53,9 @@ pub enum Answer {
 pub struct Predicted {
     /// Its path.
     pub path: PathBuf,
-    /// How likely, from 0 to 1.
+    /// Likelihood, from 0 to 1.
     pub likelihood: f64,
-    /// How many events ahead: 1 for the next one.
+    /// Number of events ahead: 1 for the next one.
     pub ahead: u32,
 }
 
@@ -64,7 +64,7 @@ struct Question {
     reply: SyncSender<Answer>,
 }
 
-/// Where others ask. Clones are the same desk.
+/// The place for questions. Clones share it.
 #[derive(Clone)]
 pub struct Desk {
     questions: SyncSender<Question>,
@@ -112,12 +112,12 @@ impl Counter {
         self.bell.as_fd()
     }
 
-    /// Answers all questions that are there.
+    /// Answers all waiting questions.
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(Ask) -> Answer) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut count);
         for question in self.questions.try_iter().take(WAITING) {
-            // Who asked may have gone.
+            // The asking thread may be gone.
             let _ = question.reply.try_send(answer(question.ask));
         }
     }

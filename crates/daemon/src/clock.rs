@@ -1,4 +1,4 @@
-//! The clocks: one that goes on evenly while the machine is awake, and the calendar's, for people.
+//! The clocks: one that runs evenly while the machine is awake, and the calendar's, for people.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,7 +36,7 @@ mod tests {
         }
     }
 
-    /// Times of a clock that stands still, leaps by days as after a suspend, is set back, and comes to its end.
+    /// Times of a clock that stands still, leaps by days as after a suspend, is set back, and reaches its end.
     fn times() -> impl Strategy<Value = Vec<u64>> {
         let leap = prop_oneof![
             Just(0),
@@ -85,7 +85,7 @@ mod tests {
                 mind.files.due(Symbol(2), at);
                 out.clear();
             }
-            // All goes on: what is due is asked for again once the clock is where it was.
+            // Everything continues: due files are requested again when the clock is back where it was.
             mind.files.let_go(Symbol(2));
             prop_assert!(mind.files.get(Symbol(2)).is_none() || mind.files.due(Symbol(2), longest).is_some());
             prop_assert!(mind.accounts.all.leads.told().median <= longest);

@@ -1,9 +1,9 @@
-//! What sessions have found out of disks: whether distance costs time on them.
+//! The sessions' findings on disks: whether distance costs time on them.
 //!
 //! A disk that says so has to prove it, by reads that hold up the programs': 20 ms of a disk that turns, at the start of each
 //! session, which is when a program waits most.
 //!
-//! Invariant: what was found out of one disk is not said of another that has its number now.
+//! Invariant: a finding on one disk is not used for another that has its number now.
 
 use foreread_profiles::Key;
 use foreread_sys::mounts::Mount;
@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 /// Disks that are remembered.
 const MOST: usize = 64;
 
-/// What tells the disk behind an `st_dev` from others, by the mounts of now.
+/// Identifies the disk behind an `st_dev` among the present mounts.
 type Identify = fn(u64, &[Mount]) -> Key;
 
-/// Those that were met, by `st_dev`.
+/// The known disks, by `st_dev`.
 pub(crate) struct Disks {
     known: FxHashMap<u64, (Key, bool)>,
     identify: Identify,
@@ -45,7 +45,7 @@ impl Disks {
         }
     }
 
-    /// What is known of the disks that are still the same; the others are forgotten.
+    /// The findings on disks that are still the same; the others are forgotten.
     pub(crate) fn known(&mut self) -> Vec<(u64, bool)> {
         if self.known.is_empty() {
             return Vec::new();

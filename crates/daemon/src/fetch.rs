@@ -1,12 +1,12 @@
-//! Predictions to the one engine: a strand for each program that opens files, in a session that lasts as long as there is
-//! something to fetch. What the processes of one program are believed, and what they came to, is one account: a parallel build
-//! has hundreds of them in a minute, each too short to be known by itself.
+//! Passes predictions to one engine: a strand for each program that opens files, in a session that lasts while there is something to fetch.
+//! All processes of one program share its credibility and its account: a parallel build has hundreds of them in a minute, each too short to
+//! be judged by itself.
 //!
-//! A session costs a timer, and remembers each file that it has met: so it is ended when nothing was asked for a while. When it has
-//! met many files another one takes its place, and it goes on for what was asked of it already, until nothing of that was used for a
-//! moment. Its account is entered at its end.
+//! A session costs a timer, and remembers each of its files, so it ends when nothing was requested for a while. When it has many files
+//! another session replaces it; it continues for its earlier requests until none of them was used for a moment. Its account is entered at
+//! its end.
 //!
-//! Invariants: what a session remembers is bounded; nothing here waits for a device.
+//! Invariants: a session's memory is bounded; nothing here waits for a device.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -28,32 +28,32 @@ use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
 use crate::{Bytes, clock};
 
-/// How long a session goes on without a request or a use of what was fetched, in ns: half of all leads are shorter than a second.
+/// Time for which a session continues without a request or a use of fetched files, in ns: half of all leads are shorter than a second.
 const QUIET: u64 = 15_000_000_000;
-/// And one that has met many files, and is asked for no more, in ns: what was asked for a moment ago is still to be read.
+/// The same for a session with many files that gets no more requests, in ns: its latest requests are still to be read.
 const LEFT: u64 = 1_000_000_000;
-/// The longest session, in ns: what lies in memory unread is accounted for by then.
+/// The longest session, in ns: unread pages are accounted for by then.
 const LONGEST: u64 = 600_000_000_000;
 /// Strands and files of a session.
 const STRANDS: usize = 64;
 pub(crate) const FILES: u32 = 1 << 14;
 /// Entries of a strand's queue, of 22 bytes.
 const QUEUE: usize = 1 << 13;
-/// Pages of the longest read that the engine is told of at once: the largest entry of a queue.
+/// Pages of the largest read passed to the engine: the largest entry of a queue.
 const PIECE: u32 = 256;
-/// How often the engine is told that programs wait for devices, in ns: a strand rests after 1,000 reads that did not.
+/// Interval at which the engine is told that programs wait for devices, in ns: a strand rests after 1,000 reads without waiting.
 const WAITS: u64 = 100_000_000;
-/// What such a read took, in ns: more than any copy from memory. The engine takes no measure of it, as it is of no known file.
+/// Reported duration of such a read, in ns: more than any copy from memory. The engine does not measure it, because it is of no known file.
 const WAITED: u64 = 1_000_000;
 /// A file that is never asked for.
 const NONE: FileId = FileId(0);
-/// How many times longer the engine's timers are than for one program: it looks at requests under way each millisecond. At 1
-/// the engine's thread took 1.6 % of a core beside a cold compile that took 1.2 s of each 4, at 10 it takes half of that.
+/// Factor of the engine's timers compared with a session for one program, which checks its requests each millisecond. With 1 the engine's
+/// thread took 1.6 % of a core beside a cold compile that took 1.2 s of each 4, with 10 half of that.
 const CALM: u32 = 10;
 /// Ns after which the pages beyond [`AT_OPEN`] count as read: a compiler's program of 20 MiB is read while it runs, so its
 /// later pages must still be fetched.
 const LATER: u64 = 1_000_000_000;
-/// Of the memory that is free, one part in so many may lie fetched and unread.
+/// One part in this many of the free memory may be fetched and unread.
 const PART: u64 = 4;
 
 /// Makes the backend of a session.
@@ -67,10 +67,10 @@ struct Strand {
 /// A file that was asked for.
 struct Fetching {
     id: FileId,
-    /// Where the engine takes it from.
+    /// The feed from which the engine takes it.
     feed: Feed,
     pages: Vec<Pages>,
-    /// Whether it was opened since.
+    /// True if it was opened since.
     used: bool,
 }
 
@@ -82,15 +82,15 @@ struct Running {
     files: FxHashMap<Symbol, Fetching>,
     next: u32,
     used: u64,
-    /// Files that were opened, and that the engine is to be told of when it has taken them from their feed.
+    /// Opened files, to be confirmed when the engine has taken them from their feed.
     certain: Vec<(FileId, Feed, Vec<Pages>)>,
-    /// Files whose further pages are taken to be read from some time on.
+    /// Files whose further pages count as read after some time.
     later: VecDeque<(u64, FileId, Vec<Pages>)>,
-    /// When the engine was last told that programs wait.
+    /// Time at which the engine was last told that programs wait.
     waited: u64,
 }
 
-/// What fetches.
+/// Fetches predicted files.
 pub(crate) struct Fetcher {
     make: MakeBackend,
     budget: Option<u64>,
@@ -99,7 +99,7 @@ pub(crate) struct Fetcher {
     former: Option<Running>,
     fed: bool,
     disks: Disks,
-    /// What programs were spared by sessions that have ended, in ns.
+    /// Waiting that ended sessions have spared programs, in ns.
     spared: u64,
 }
 
@@ -178,7 +178,7 @@ impl Fetcher {
         self.fed |= is_news.fold(false, |before, one| before | one);
     }
 
-    /// A file was opened at `now`: by whomever, what was fetched of it is read.
+    /// A file was opened at `now`, by any process: its fetched pages count as read.
     pub(crate) fn opened(&mut self, symbol: Symbol, at: u64, now: u64) {
         let is_news = self.sessions().map(|one| one.opened(symbol, at, now));
         self.fed |= is_news.fold(false, |before, one| before | one);
@@ -190,13 +190,13 @@ impl Fetcher {
         self.fed |= is_news.fold(false, |before, one| before | one);
     }
 
-    /// A program has waited for a device at `now`: a strand that rests because everything was in memory goes on.
+    /// A program has waited for a device at `now`: a strand that rests because everything was in memory continues.
     pub(crate) fn waited(&mut self, now: u64) {
         let is_news = self.sessions().map(|one| one.waited(now));
         self.fed |= is_news.fold(false, |before, one| before | one);
     }
 
-    /// Has the engine look at what it was given, if it was given anything.
+    /// Wakes the engine, if there is anything new for it.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.fed) {
             self.sessions().for_each(|one| one.session.wake());
@@ -238,7 +238,7 @@ impl Fetcher {
         }
     }
 
-    /// What the sessions have come to so far, by program.
+    /// Accounts of the present sessions, by program.
     pub(crate) fn running(&self) -> Vec<(Key, Bytes)> {
         let sessions = self.running.iter().chain(&self.former);
         let each = sessions.flat_map(|running| {
@@ -250,32 +250,32 @@ impl Fetcher {
         each.collect()
     }
 
-    /// What programs would have waited for what was fetched ahead of them, in ns.
+    /// Waiting that prefetching has spared programs, in ns.
     pub(crate) fn spared(&self) -> u64 {
         let sessions = self.running.iter().chain(&self.former);
         sessions.fold(self.spared, |sum, one| sum + one.spared())
     }
 
-    /// Whether anything is being fetched.
+    /// True if anything is being fetched.
     pub(crate) fn is_busy(&self) -> bool {
         let mut sessions = self.running.iter().chain(&self.former);
         sessions.any(|running| running.session.is_busy())
     }
 
-    /// Whether there is a session.
+    /// True if there is a session.
     pub(crate) fn runs(&self) -> bool {
         self.running.is_some() || self.former.is_some()
     }
 }
 
 impl Running {
-    /// Whether it takes no more for a program.
+    /// True if no more files are accepted for a program.
     fn is_full(&self, key: &Key) -> bool {
         let is_known = || self.strands.iter().any(|strand| strand.key == *key);
         self.next >= FILES || self.strands.len() >= STRANDS && !is_known()
     }
 
-    /// Bytes that were fetched, and whose fate is not known yet.
+    /// Fetched bytes whose fate is still unknown.
     fn unread(&self) -> u64 {
         let ledgers = self.session.ledgers().into_iter().map(Bytes::from);
         let unread = ledgers.map(|one| {
@@ -285,7 +285,7 @@ impl Running {
         unread.sum()
     }
 
-    /// What programs would have waited for what was fetched ahead of them, in ns: what is known to be read in vain spared nothing.
+    /// Waiting that prefetching has spared programs, in ns: wasted bytes spared nothing.
     fn spared(&self) -> u64 {
         let all: Ledger = self.session.ledgers().into_iter().sum();
         (self.session.gained() as f64 * all.accuracy().unwrap_or(0.0)) as u64
@@ -320,7 +320,7 @@ impl Running {
         let thread = ThreadId(0);
         let (file, kind) = (asked.id, Kind::Open);
         self.session.see(Seen::Named { file, kind, thread });
-        // The engine takes no read for the one that it is about to be told to foresee.
+        // The engine must not take a read for one that it is about to be told to foresee.
         let (first, rest) = match is_new {
             true => (Vec::new(), asked.pages.clone()),
             false => (first, rest),
@@ -346,7 +346,7 @@ impl Running {
         any
     }
 
-    /// Tells the engine that what is read later of the files opened is certain to be; whether there were any.
+    /// Confirms later pages of opened files to the engine. True if there were any.
     fn confirm(&mut self) -> bool {
         let before = self.certain.len();
         for (file, feed, pages) in std::mem::take(&mut self.certain) {
@@ -361,7 +361,7 @@ impl Running {
         self.certain.len() < before
     }
 
-    /// A program has waited for a device at `now`; whether the engine is told.
+    /// A program has waited for a device at `now`. True if the engine is told.
     fn waited(&mut self, now: u64) -> bool {
         if now.saturating_sub(self.waited) < WAITS {
             return false;
@@ -434,7 +434,7 @@ impl Running {
     }
 }
 
-/// The first so many pages of these, and the others.
+/// The first `most` pages of these, and the others.
 fn split(pages: &[Pages], most: u32) -> (Vec<Pages>, Vec<Pages>) {
     let (mut first, mut rest, mut room) = (Vec::new(), Vec::new(), most);
     for &(from, to) in pages {
@@ -450,7 +450,7 @@ fn split(pages: &[Pages], most: u32) -> (Vec<Pages>, Vec<Pages>) {
     (first, rest)
 }
 
-/// A new session, where so many bytes of another's lie in memory unread, and so much is known of disks.
+/// A new session, while `unread` bytes of another's are in memory, and with known disks.
 fn begin(
     make: &MakeBackend,
     budget: Option<u64>,
@@ -488,7 +488,7 @@ fn begin(
     })
 }
 
-/// How long the loop may sleep while there is a session.
+/// Longest sleep of the loop while there is a session.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

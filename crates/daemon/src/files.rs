@@ -1,8 +1,7 @@
-//! The files that may be fetched: each one's identity, the pages that programs fetched of it, and its users.
+//! The files that may be fetched: identity, pages that programs fetched, users.
 //!
-//! Of a predicted file the daemon fetches the pages that programs were seen to fetch. A small file, and one of which most
-//! pages were seen, is fetched whole. Some observers do not report pages: then small files are fetched whole, and of large
-//! ones the beginning.
+//! Of a predicted file the daemon fetches the pages that programs were seen to fetch. A small file, and one with most of its pages seen, is
+//! fetched whole. Some observers do not report pages: then small files are fetched whole, and of large ones the beginning.
 //!
 //! A file that was requested counts as in memory for a while, because looking again costs more than an event. When a program
 //! fetches a page that was fetched before, memory has lost pages, and an *epoch* ends: no file counts as in memory any more.
@@ -22,29 +21,29 @@ pub(crate) const AT_OPEN: u32 = 32;
 pub(crate) const RANGES: usize = 24;
 /// Pages between two ranges that are fetched along: the kernel's read-ahead of 128 KiB would span as many.
 const GAP: u32 = 32;
-/// A file of so many bytes is fetched whole: one hint that no kernel cuts.
+/// A file of at most this many bytes is fetched whole: one request that no kernel cuts.
 const SMALL: u64 = 128 << 10;
 /// The most that is fetched of a file of which nothing is known but its size.
 const UNKNOWN: u64 = 256 << 10;
 /// The most that is fetched of any file, in pages (64 MiB): a compiler's largest program has 40 MiB.
 const MOST: u64 = (64 << 20) / PAGE;
-/// How long a file that was asked for is taken to be in memory, in ns.
+/// Time for which a requested file is assumed to be in memory, in ns.
 const FRESH: u64 = 20_000_000_000;
-/// How long it may take until the engine has begun with a request, in ns: it is woken at once, and may wait for a processor.
+/// Time within which the engine has begun with a request, in ns: it is woken at once, and may wait for a processor.
 const BEGINS: u64 = 50_000_000;
-/// The shortest epoch in the long run, in ns. A request that could not be done looks like one whose pages are gone; to ask for 256 predicted
-/// files again twice a second takes 0.5 % of a core.
+/// The shortest epoch in the long run, in ns. A failed request looks like one with evicted pages; requesting 256 predicted files again
+/// twice a second takes 0.5 % of a core.
 const EPOCH: u64 = 500_000_000;
-/// How far ahead of that epochs may be, in ns. Memory is not emptied at one moment: files that were requested meanwhile are
-/// gone again a little later. With 0, 4 of 20 cold compiles waited 0.5 to 1 s longer.
+/// Lead that epochs may have over that, in ns. Memory is not emptied at one moment: files that were requested meanwhile are evicted a
+/// little later. With 0, 4 of 20 cold compiles waited 0.5 to 1 s longer.
 const BURST: u64 = 3 * EPOCH;
-/// Users remembered of each file, who may ask for what is predicted of it.
+/// Users remembered per file, who may ask for its predictions.
 pub(crate) const USERS: usize = 4;
 
-/// A run of pages: the first and the one after the last.
+/// A range of pages: the first and the one after the last.
 pub(crate) type Pages = (u32, u32);
 
-/// One file.
+/// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileFacts {
     pub(crate) device: u64,
@@ -52,7 +51,7 @@ pub(crate) struct FileFacts {
     pub(crate) size: u64,
     /// Pages that programs have fetched, in order, disjoint.
     pub(crate) pages: Vec<Pages>,
-    /// Those who have opened it.
+    /// Users who have opened it.
     pub(crate) users: Vec<u32>,
     /// When it was asked for last, and in which epoch.
     pub(crate) asked: Option<(u64, u64)>,
@@ -61,7 +60,7 @@ pub(crate) struct FileFacts {
 }
 
 impl FileFacts {
-    /// What to fetch of it.
+    /// The pages to fetch.
     pub(crate) fn plan(&self) -> Vec<Pages> {
         let whole = self.size.div_ceil(PAGE).min(MOST) as u32;
         let known: u64 = self
@@ -82,7 +81,7 @@ impl FileFacts {
         }
     }
 
-    /// Whether all planned pages count as read when the file is opened.
+    /// True if all planned pages count as read when the file is opened.
     pub(crate) fn is_read_at_open(&self) -> bool {
         let plan = self.plan();
         let pages = plan.iter().map(|(from, to)| to - from);
@@ -131,9 +130,9 @@ pub(crate) struct Files {
     known: FxHashMap<Symbol, FileFacts>,
     by_inode: FxHashMap<(u64, u64), Symbol>,
     limit: usize,
-    /// What was asked for in an earlier one is not taken to be in memory.
+    /// Number of the present epoch. Files requested in an earlier one are not assumed to be in memory.
     epoch: u64,
-    /// When this epoch would have begun if each before it had taken [`EPOCH`] or longer.
+    /// Start of this epoch if each one before had taken exactly [`EPOCH`] or longer.
     since: u64,
     /// When all that had been asked for was done last.
     done: u64,
@@ -198,7 +197,7 @@ impl Files {
         }
     }
 
-    /// A program has fetched pages of this inode at `now`; whether that says that memory does not hold what was fetched.
+    /// A program has fetched pages of this inode at `now`. True if this shows that memory does not have the prefetched pages.
     pub(crate) fn fetched(&mut self, place: (u64, u64), pages: Pages, now: u64) -> bool {
         let symbol = self.by_inode.get(&place);
         let Some(facts) = symbol.and_then(|symbol| self.known.get_mut(symbol)) else {
@@ -208,7 +207,7 @@ impl Files {
         let is_planned = |&(first, end): &Pages| from < end && first < to;
         let is_current = facts.asked.is_some_and(|(_, epoch)| epoch == self.epoch);
         if is_current && !facts.plan().iter().any(is_planned) {
-            // What was left out is to be asked for when the file is predicted next.
+            // Pages that were left out are requested when the file is predicted next.
             facts.asked = None;
         }
         let was_asked = facts.asked.is_some_and(|(at, epoch)| {
@@ -234,7 +233,7 @@ impl Files {
         self.epoch
     }
 
-    /// What to ask for of a predicted file at `now`, if anything: how the file was seen, and its pages.
+    /// The request for a predicted file at `now`, if any: the file's state when seen, and its pages.
     pub(crate) fn due(&mut self, symbol: Symbol, now: u64) -> Option<(&FileFacts, Vec<Pages>)> {
         let facts = self.known.get_mut(&symbol)?;
         let is_fresh =
@@ -247,7 +246,7 @@ impl Files {
         (!plan.is_empty()).then_some((&*facts, plan))
     }
 
-    /// What was asked for was not fetched after all.
+    /// A request was not made after all.
     pub(crate) fn let_go(&mut self, symbol: Symbol) {
         if let Some(facts) = self.known.get_mut(&symbol) {
             facts.asked = None;
@@ -330,7 +329,7 @@ mod tests {
         let mut now = EPOCH;
         assert!(!files.fetched((1, 1), (0, 3), now));
         assert!(files.due(Symbol(2), now).is_none());
-        // It was done: what a program has to fetch all the same is gone, and the others with it.
+        // The request was made: a page that a program still has to fetch was evicted, and so were the others.
         now += BEGINS + 1;
         files.done(now);
         assert!(files.fetched((1, 2), (0, 3), now + 1));

@@ -1,8 +1,7 @@
 //! `forereadd`: the daemon, in the foreground. `foreread daemon` starts, stops and asks it.
 //!
-//! Invariants: one daemon for each socket and each folder of models; a daemon that was killed leaves nothing that the next one cannot
-//! start over; signals that end it end it by way of the loop, which saves what was learned; rights that it does not need are given
-//! up before anybody can ask it.
+//! Invariants: there is one daemon per socket and per folder of models. A killed daemon leaves nothing that blocks the next one. Signals
+//! end it through the loop, which saves the models. Unneeded privileges are dropped before the first question.
 //!
 //! Data flow: settings → [`Options`](foreread_daemon::Options) → locks → observer → control socket → [`serve`].
 //!
@@ -37,14 +36,14 @@ struct Args {
     run: Run,
 }
 
-/// What is wrong, in errors of the folder of the control socket. The folder of a socket that the user names is not made: a
-/// mistyped path would leave folders behind.
+/// Subject of errors about the control socket's folder. The folder of a socket named by the user is not created: a mistyped path would
+/// leave folders behind.
 const SOCKET_FOLDER: &str = "the control socket's folder";
-/// How long a loop that is busy is left alone before it is asked again.
+/// Time after which a busy loop is asked again.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long the loop may take to answer.
+/// Time for the loop's answer.
 const LOOP: Duration = Duration::from_secs(5);
-/// How often the file with the status is replaced.
+/// Interval at which the status file is replaced.
 const METRICS: Duration = Duration::from_secs(15);
 
 /// Exit status of a daemon that could not start, or not save its models.
@@ -61,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Is the daemon, until somebody stops it.
+/// Runs the daemon until it is stopped.
 fn run(args: &Run) -> Result<ExitCode> {
     let options = args.settings.options()?;
     // Before there are threads: they are to leave these signals alone.
@@ -110,7 +109,7 @@ fn run(args: &Run) -> Result<ExitCode> {
     for problem in &status.problems {
         eprintln!("foreread: {}", foreread_words::plain(problem));
     }
-    // Who started it, systemd above all, is to see that something is lost.
+    // The starter, usually systemd, must see that the models were not saved.
     let lost = status.model.unsaved.is_some();
     Ok(if lost {
         ExitCode::FAILURE
@@ -135,7 +134,7 @@ fn lock(path: &Path) -> Result<Lock> {
     }
 }
 
-/// Has the loop end when a signal says so.
+/// Ends the loop on a signal.
 fn stop_on(signals: &Signals, desk: &Desk) {
     loop {
         let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
@@ -181,7 +180,7 @@ fn notify(state: &str) {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
         _ => SocketAddr::from_pathname(&name),
     };
-    // Who does not listen is not told.
+    // A missing listener is ignored.
     let _ = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
 }

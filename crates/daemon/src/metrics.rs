@@ -180,13 +180,13 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A label's value, of bounded length: what steers a terminal has no place in it.
+/// A label's value, of bounded length, without control characters.
 fn value(text: &str) -> String {
     let text = foreread_words::shown(text);
     text.chars().take(MOST_LABEL).collect()
 }
 
-/// The text as it grows: the metric begun last is the one whose samples follow.
+/// The growing text: samples belong to the metric begun last.
 struct Text(String);
 
 impl Text {
@@ -244,7 +244,7 @@ mod tests {
     /// A sample: its name, its labels in order, its value.
     type Sample = (String, Vec<(String, String)>, f64);
 
-    /// Reads the text format, and panics at what is none.
+    /// Parses the text format; panics at an invalid line.
     fn parse(text: &str) -> (HashMap<String, String>, Vec<Sample>) {
         assert!(text.ends_with('\n'));
         let (mut kinds, mut helped, mut samples) = (HashMap::new(), HashSet::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Who reports what processes do: those of the whole machine, or, without privileges, those of one user that are asked to.
+//! Selects the observer: one of the whole machine, or, without privileges, one of a user's own programs.
 
 #[cfg(test)]
 pub(crate) mod made;
@@ -9,10 +9,10 @@ use foreread_observe::{Observer, OwnPrograms};
 
 use crate::{ObserverChoice, Options};
 
-/// The observer that the options ask for. What else is to be known of the choice is handed to `say`, in a sentence.
+/// Opens the observer of the options. Remarks on the choice are passed to `say`, as sentences.
 ///
 /// # Errors
-/// Why there is none, in a sentence.
+/// The reason for having none, in a sentence.
 pub fn open(options: &Options, say: &mut dyn FnMut(String)) -> Result<Box<dyn Observer>, String> {
     let fanotify = || match Fanotify::new(options.fuse) {
         Ok(observer) => Ok(Box::new(observer) as Box<dyn Observer>),
@@ -31,7 +31,7 @@ pub fn open(options: &Options, say: &mut dyn FnMut(String)) -> Result<Box<dyn Ob
         ObserverChoice::Ebpf => ebpf(),
         ObserverChoice::Fanotify => fanotify(),
         ObserverChoice::Preload => preload(),
-        // Root's daemon is there for everybody's programs, which cannot report to it by the library.
+        // Root's daemon serves everybody's programs, which cannot report to it through the library.
         ObserverChoice::Auto if rustix::process::geteuid().is_root() => kernel(),
         ObserverChoice::Auto => kernel().or_else(|why| {
             say(format!(

@@ -1,15 +1,14 @@
-//! Which file systems are fetched from: those that lie on a device or a server, as this process's mounts have them.
+//! The file systems from which files are fetched: those on a device or a server, among this process's mounts.
 //!
-//! Invariant: a path is fetched from only if what is mounted there, in the daemon's own mount namespace, is the file system
-//! that the file was seen on: another namespace's path, an automount point that nobody has triggered, and what was mounted
-//! over since are refused. Names and links are refused where the file is opened
-//! ([`open_exactly`](foreread_sys::file::open_exactly)).
+//! Invariant: a path is fetched only if the file system mounted there, in the daemon's own mount namespace, is the one on which the file
+//! was seen. Paths of another namespace, untriggered automount points, and places mounted over since are refused. Names and links are
+//! refused when the file is opened ([`open_exactly`](foreread_sys::file::open_exactly)).
 
 use std::path::Path;
 
 use foreread_sys::mounts::Mount;
 
-/// File systems whose files are made when they are read, or are in memory anyway; and automount points.
+/// File systems whose files are generated on reading or are in memory, and automount points.
 const REFUSED: [&str; 22] = [
     "proc",
     "sysfs",
@@ -34,7 +33,7 @@ const REFUSED: [&str; 22] = [
     "rpc_pipefs",
     "nsfs",
 ];
-/// How long the table of mounts is taken for right, in ns.
+/// Time for which the table of mounts is valid, in ns.
 const FRESH: u64 = 10_000_000_000;
 
 /// The mounts.
@@ -74,7 +73,7 @@ impl Places {
         self.unreadable.as_deref()
     }
 
-    /// Whether a file of this device, seen under this path, may be fetched.
+    /// True if a file of this device, seen under this path, may be fetched.
     pub(crate) fn allow(&mut self, path: &Path, device: u64, now: u64) -> bool {
         if self
             .read
@@ -88,7 +87,7 @@ impl Places {
             self.mounts = mounts.unwrap_or_default();
             self.read = Some(now);
         }
-        // Of two mounts on one point, the later hides the earlier.
+        // If two mounts have the same point, the later one hides the earlier.
         let under = self
             .mounts
             .iter()

@@ -1,8 +1,8 @@
-//! Whether the machine is short of memory, or its devices of time: then nothing is fetched.
+//! Detects a lack of memory or of device time, in which nothing is fetched.
 //!
-//! The kernel says how much of the last ten seconds tasks have waited for either (PSI). Waiting for devices is what the
-//! daemon is there to shorten, so a device that is waited for is a reason to hold back only where it is for others: where
-//! most of the bytes that programs have fetched from it themselves went to process trees that nothing is predicted for.
+//! The kernel reports for how much of the last ten seconds tasks have waited for either (PSI). The daemon's purpose is to shorten waits for
+//! devices, so a busy device is a reason to pause only if others keep it busy: if most of the bytes that programs have fetched from it went
+//! to process trees without predictions.
 //!
 //! Data flow: `/proc/pressure` and [`Pressure::fetched`] → [`Pressure::reason`].
 
@@ -18,18 +18,18 @@ const MEMORY_SOME: f64 = 10.0;
 const MEMORY_FULL: f64 = 2.0;
 /// Share of time that some task waited for devices, from which on it matters for whom.
 const IO_SOME: f64 = 40.0;
-/// Bytes fetched by programs, below which nothing is said of whose they are.
+/// Bytes fetched by programs below which their share is not judged.
 const TELLING: u64 = 4 << 20;
-/// Devices that are told apart; what is fetched from more of them is not counted.
+/// Number of devices distinguished; bytes from more devices are not counted.
 const DEVICES: usize = 64;
-/// How often the kernel is asked, in ns. Its averages move every two seconds, but a cold start that lasts half a second is paid
-/// for by what it has lost so far ([`upkeep`](crate::upkeep)). To ask for both took 66 µs of the processor, beside a compile: 0.07 %.
+/// Interval of questions to the kernel, in ns. Its averages move every two seconds, but a cold start that lasts half a second is paid for
+/// by the time it has lost so far ([`upkeep`](crate::upkeep)). Asking for both took 66 µs of processor time beside a compile: 0.07 %.
 const EVERY: u64 = 100_000_000;
-/// How long bytes count, about, in ns: as long as what the kernel says is new. With 10 s a compile's first run, of which nothing was
-/// known, held back what was predicted for its third, 8 s later.
+/// Approximate time for which bytes count, in ns: as long as the kernel's figures are new. With 10 s a compile's first, unpredicted run
+/// blocked the predictions for its third run, 8 s later.
 const FADES: u64 = 1_000_000_000;
 
-/// What the kernel says of one resource, in % of the last ten seconds.
+/// The kernel's figure for one resource, in % of the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Stall {
     some: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Stall {
 }
 
 impl Stall {
-    /// Of the text of a file below `/proc/pressure`.
+    /// Parses the text of a file below `/proc/pressure`.
     pub(crate) fn parse(text: &str) -> Self {
         let value = |word: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(word))?;
@@ -54,10 +54,10 @@ impl Stall {
     }
 }
 
-/// What is known of both.
+/// The figures for both resources.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
-    /// Where the kernel says so.
+    /// Folder of the kernel's files.
     folder: PathBuf,
     asked: Option<u64>,
     memory: Stall,
@@ -76,7 +76,7 @@ impl Pressure {
         }
     }
 
-    /// A program has fetched so many bytes from a device; whether anything is predicted for its process tree.
+    /// A program has fetched this many bytes from a device; `is_ours` if anything is predicted for its process tree.
     pub(crate) fn fetched(&mut self, device: u64, bytes: u64, is_ours: bool, now: u64) {
         self.fade(now);
         if self.fetched.len() >= DEVICES && !self.fetched.contains_key(&device) {

@@ -1,4 +1,4 @@
-//! How often each program's predictions came true, in bytes. The engine judges a program's first prediction by it.
+//! The record of each program's predictions, right and wrong, in bytes. The engine judges a program's first prediction by it.
 //!
 //! Each session of the engine starts with these figures. They are saved with the models, so a restart of the daemon keeps
 //! them. At each start all figures are halved, so that old ones count little.
@@ -19,7 +19,7 @@ pub(crate) struct Proof {
     pub(crate) wrong: u64,
 }
 
-/// Those of all programs.
+/// The records of all programs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proofs(FxHashMap<Key, Proof>);
 
@@ -61,7 +61,7 @@ impl Proofs {
         bytes
     }
 
-    /// Those that these bytes are, each counted half.
+    /// Decodes records, each counted half.
     pub(crate) fn decode(mut bytes: &[u8]) -> Result<Self> {
         let mut proofs = Self::default();
         while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! What a daemon that root starts may do: what it needs, and no more.
+//! Privileges of a daemon started by root: only those that it needs.
 //!
 //! The unit file allows as much (`packaging/forereadd.service.in`); a daemon that is started otherwise gives the rest up by itself.
 
@@ -9,17 +9,17 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-/// To fetch what any program may open and find directories by handle, and to find out what a user may see.
+/// For fetching any program's files, finding directories by handle, and finding out what a user may see.
 const ALWAYS: Right = Right::DAC_READ_SEARCH
     .union(Right::SETUID)
     .union(Right::SETGID);
-/// To ask what the kernel's side has reported.
+/// For reading the reports of the kernel's side.
 const EBPF: Right = Right::BPF.union(Right::PERFMON);
 /// To watch file systems that are mounted later, and to see which program a process of another user runs.
 const FANOTIFY: Right = Right::SYS_ADMIN.union(Right::SYS_PTRACE);
 
-/// Gives up, for this thread and those that it starts from now on, whatever an observer of this name does not need. There are no
-/// other threads yet, and the observer has begun: what only its beginning takes is given up, too.
+/// Drops, for this thread and those that it starts from now on, all privileges that an observer of this name does not need. There are no
+/// other threads yet, and the observer has started: privileges needed only for its start are dropped, too.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -28,7 +28,7 @@ pub(super) fn keep(observer: &str) -> io::Result<()> {
     let has = capabilities(None)?.permitted;
     let kept = has & needed(observer, has);
     for right in has.difference(kept).iter() {
-        // Takes CAP_SETPCAP. No new privileges are to be had without it, either.
+        // Needs CAP_SETPCAP. Without it no new privileges can be gained either.
         let _ = remove_capability_from_bounding_set(right);
     }
     set_capabilities(
@@ -42,7 +42,7 @@ pub(super) fn keep(observer: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What an observer of this name needs, of one that has these rights.
+/// Privileges needed by an observer of this name, among those of the process.
 fn needed(observer: &str, has: Right) -> Right {
     ALWAYS
         | match observer {

@@ -1,7 +1,6 @@
 //! A process tree's predictions as a source of the engine.
 //!
-//! Data flow: the loop puts in what is to be fetched ([`Feed::put`]) → the engine's thread takes it
-//! ([`Source::disclose`], [`Source::names`]).
+//! Data flow: the loop adds files to be fetched ([`Feed::put`]) → the engine's thread takes them ([`Source::disclose`], [`Source::names`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +10,7 @@ use foreread_sources::{Nature, Outlook, Shown, Source};
 
 use crate::files::Pages;
 
-/// What waits for the engine, at most, in ranges: it takes all there are within milliseconds.
+/// Limit of waiting ranges: the engine takes all within milliseconds.
 const WAITING: usize = 1 << 14;
 
 #[derive(Debug, Default)]
@@ -52,7 +51,7 @@ impl Feed {
         true
     }
 
-    /// Let go of a file that was opened meanwhile; whether the engine had not taken it, and so knows nothing of it.
+    /// Drops a file that was opened meanwhile. True if the engine had not taken it, and so does not know it.
     pub(crate) fn cancel(&self, file: FileId) -> bool {
         let mut queue = self.lock();
         queue.names.retain(|one| one.file != file);
@@ -61,7 +60,7 @@ impl Feed {
         queue.expected.len() < before
     }
 
-    /// Whether the engine has not taken all of a file.
+    /// True if the engine has not taken all of a file.
     pub(crate) fn holds(&self, file: FileId) -> bool {
         self.lock().expected.iter().any(|one| one.file == file)
     }
@@ -78,7 +77,7 @@ pub(crate) struct Predicted {
 }
 
 impl Predicted {
-    /// Of this feed; the program's predictions have come true for so many bytes, and not for so many.
+    /// A source with this feed; the program's predictions were right for `right` bytes and wrong for `wrong`.
     pub(crate) fn new(feed: Feed, right: u64, wrong: u64) -> Self {
         Self {
             feed,

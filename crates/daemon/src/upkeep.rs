@@ -1,29 +1,28 @@
 //! The daemon's own processor time is bounded, whatever the machine does.
 //!
-//! An account in ns. Paid in, up to a limit, are a share of the time that passes, a larger share of the processor time that is
-//! lost to devices, as nobody else has a use for it, and of what programs would have waited for reads that were fetched ahead:
-//! the better the daemon does, the less is lost. Waits of the daemon's own threads count as lost, too. All that the threads of
-//! this process use is paid out. Where nothing is left, files are only learnt from, and predictions are made only while a device is waited for. Deep in debt, events are let go.
+//! An account in ns. Income, up to a limit, is a share of the time that passes, a larger share of the processor time lost to devices, which
+//! no one else uses, and a share of the waiting that programs were spared: the better the daemon works, the less time is lost. Waits of the
+//! daemon's own threads count as lost, too. Expenses are all processor time of this process. With nothing left, files are only learnt from,
+//! and predictions are made only while a device is waited for. Deep in debt, events are dropped.
 
-/// Of each so many ns one is paid in: 2.5 % of one core, where at most 3 % is allowed in a parallel build.
+/// One ns of income per this many ns: 2.5 % of one core, where at most 3 % is allowed in a parallel build.
 const SHARE: u64 = 40;
-/// One ns for each so many ns in which no processor had work because all tasks waited for devices. A cold link of a kernel
-/// loses 0.40 s; to predict and fetch its 790 files takes 0.2 s of processor time. With one in 8 of the time that some task
-/// waited, 60 and 73 % of the events of two series of cold starts of Python were dropped.
+/// One ns per this many ns in which no processor had work because all tasks waited for devices. A cold link of a kernel loses 0.40 s;
+/// predicting and fetching its 790 files takes 0.2 s of processor time. With one in 8 of the time that some task waited, 60 and 73 % of the
+/// events of two series of cold starts of Python were dropped.
 const LOST: u64 = 2;
-/// One ns for each so many ns of waiting that programs were spared. A link of a kernel and a search in its sources, in
-/// turn, take the daemon 0.6 s of processor time per 3 s. Without this allowance up to a third of the events were dropped
-/// from the fourth turn on.
+/// One ns per this many ns of waiting that programs were spared. A link of a kernel and a search in its sources, in turn, take the daemon
+/// 0.6 s of processor time per 3 s. Without this allowance up to a third of the events were dropped from the fourth turn on.
 const SPARED: u64 = 2;
-/// What is saved up, in ns: a build from a cold disk begins with a burst of 0.3 s.
+/// Limit of savings, in ns: a build from a cold disk begins with a burst of 0.3 s.
 const MOST: i64 = 500_000_000;
-/// How far in debt events are let go, in ns.
+/// Debt at which events are dropped, in ns.
 const DEBT: i64 = -200_000_000;
 
-/// What may be afforded.
+/// The affordable work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Means {
-    /// Nothing: events are let go.
+    /// None: events are dropped.
     None,
     /// To learn from events, and to predict where a device is waited for.
     Learn,
@@ -41,14 +40,14 @@ pub(crate) struct Upkeep {
     spared: u64,
 }
 
-/// What the account is settled by: sums since some time in the past, in ns.
+/// Sums since some time in the past, in ns, by which the account is settled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     /// Processor time that this process has used.
     pub(crate) used: u64,
     /// Processor time that was lost to devices.
     pub(crate) lost: u64,
-    /// What programs would have waited for reads that were fetched ahead.
+    /// Waiting that prefetching has spared programs.
     pub(crate) spared: u64,
 }
 
@@ -67,7 +66,7 @@ impl Upkeep {
     /// Settles the account at `now`.
     pub(crate) fn settle(&mut self, now: u64, sums: Sums) -> Means {
         let Sums { used, lost, spared } = sums;
-        // What was lost before this account began, and what nobody tells of any more, is not paid.
+        // Time lost before this account began, or no longer reported, is no income.
         let began = self.lost > 0;
         let more = lost.saturating_sub(self.lost);
         let paid = now.saturating_sub(self.at) / SHARE
@@ -102,7 +101,7 @@ mod tests {
         let (mut now, mut used) = (0, 0);
         let mut upkeep = Upkeep::new(now, used);
         for _ in 0..1_000_000 {
-            // Ten times as much as there is for it, as long as it may.
+            // Ten times the affordable work, while it is permitted.
             now += 1_000_000;
             let sums = Sums {
                 used,

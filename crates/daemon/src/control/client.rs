@@ -10,17 +10,17 @@ use foreread_sys::user::User;
 
 use super::wire::{self, Answer, MOST_ANSWER, PROTOCOL, SAVING, Said, Subject};
 
-/// How long an answer is waited for: the loop may be saving its models to a slow disk.
+/// Time for an answer: the loop may be saving its models to a slow disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why there is no answer.
+/// The reason for having no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// Nobody listens.
     #[error("no daemon is running")]
     NotRunning,
-    /// What listens there is of somebody else.
+    /// The listener belongs to another user.
     #[error("{path} belongs to user {uid}, who is neither root nor the one who asks")]
     Stranger {
         /// The socket.
@@ -28,10 +28,10 @@ pub enum AskError {
         /// Whose process listens.
         uid: u32,
     },
-    /// It said why not.
+    /// It refused, with this reason.
     #[error("the daemon refuses: {0}")]
     Refused(String),
-    /// It is of another version.
+    /// It has another version.
     #[error(
         "the daemon is of version {version}, and this program of version {}: restart the daemon",
         env!("CARGO_PKG_VERSION")
@@ -48,7 +48,7 @@ pub enum AskError {
 /// Asks the daemon that listens at `socket`.
 ///
 /// # Errors
-/// If there is none; if it has no answer or refuses one.
+/// If there is no daemon, no answer, or a refusal.
 pub fn ask(socket: &Path, asked: &Subject) -> Result<Answer, AskError> {
     let stream = UnixStream::connect(socket).map_err(|why| match why.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotRunning,
@@ -61,7 +61,7 @@ pub fn ask(socket: &Path, asked: &Subject) -> Result<Answer, AskError> {
             uid: listener.uid,
         });
     }
-    // A daemon that refuses at once closes its end before it has read the question; its answer is there all the same.
+    // A daemon that refuses at once closes its end before it has read the question; its answer is available all the same.
     let written = wire::write(&stream, &asked.encode(), PATIENCE);
     let patience = if *asked == Subject::Stop {
         SAVING
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a daemon that answers with these bytes.
+    /// The error about a daemon that answers with these bytes.
     fn told(bytes: &'static [u8]) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");

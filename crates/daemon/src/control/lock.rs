@@ -1,5 +1,5 @@
-//! One daemon at a time: a file that is locked while it runs. The kernel gives the lock up when the process ends, however it ends, so
-//! that none is left behind.
+//! One daemon at a time: a file that is locked while it runs. The kernel releases the lock when the process ends in any way, so none is
+//! left behind.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,14 +16,14 @@ pub struct Lock {
 /// Why a lock cannot be had.
 #[derive(Debug)]
 pub enum Held {
-    /// By a process, whose number is 0 if it has not written it yet.
+    /// By a process; its number is 0 if it has not written it yet.
     By(u32),
     /// The file cannot be used.
     Failed(std::io::Error),
 }
 
 impl Lock {
-    /// Locks the file at `path`, which is made if there is none.
+    /// Locks the file at `path`, which is created if it does not exist.
     ///
     /// # Errors
     /// If another process holds it.

@@ -17,19 +17,19 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use super::wire::{self, Answer, MOST_QUESTION, PROTOCOL, SAVING, Said, Subject};
 use crate::{Answer as Told, Ask, Desk, Predicted, Status};
 
-/// Clients that are served at once.
+/// Clients served at the same time.
 pub(super) const CLIENTS: usize = 16;
-/// Clients of one user that are served at once, root and the daemon's own user excepted.
+/// Clients of one user served at the same time, except root and the daemon's own user.
 const OF_ONE: usize = 3;
-/// How long a client may take to ask, and to read its answer.
+/// Time for a client to ask, and to read its answer.
 const CLIENT: Duration = Duration::from_secs(2);
-/// How long the loop may take to answer.
+/// Time for the loop's answer.
 const LOOP: Duration = Duration::from_secs(5);
 
 /// The socket, served until this is dropped.
 pub struct Server {
     path: PathBuf,
-    /// The socket's file, to be removed if it is still this one.
+    /// The socket's inode: its file is removed only if it is still this one.
     inode: u64,
     end: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -37,11 +37,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `path`. A socket that is there already is taken for one left behind: whoever calls holds the
-    /// [`Lock`](super::Lock) of this place.
+    /// Listens at `path`. An existing socket counts as left behind: the caller has the [`Lock`](super::Lock) of this place.
     ///
     /// # Errors
-    /// If no socket can be made, or something else is there, which stays.
+    /// If no socket can be created, or another kind of file is there, which stays.
     pub fn start(path: &Path, desk: Desk) -> io::Result<Self> {
         match std::fs::symlink_metadata(path) {
             Ok(about) if about.file_type().is_socket() => std::fs::remove_file(path)?,
@@ -53,7 +52,7 @@ impl Server {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path)?;
-        // Everybody may ask root's daemon how it goes; what else is told depends on who asks.
+        // Everybody may ask root's daemon for its status; other answers depend on the user.
         let root = rustix::process::geteuid().is_root();
         let mode = if root { 0o666 } else { 0o600 };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
@@ -75,7 +74,7 @@ impl Server {
         })
     }
 
-    /// Makes the folder of a socket, if there is none. The folder it goes into is there already.
+    /// Creates the folder of a socket, if it does not exist. Its parent must exist.
     ///
     /// # Errors
     /// If it cannot be made; the error names the folder.
@@ -87,10 +86,10 @@ impl Server {
         }
     }
 
-    /// Checks that the folder of a socket is there, and that no other user can put something there.
+    /// Checks that the folder of a socket exists, and that no other user can put a file there.
     ///
     /// # Errors
-    /// If there is none, or another user can; the error names the folder.
+    /// If it does not exist, or another user can; the error names the folder.
     pub fn check_folder(path: &Path) -> io::Result<()> {
         let folder = folder_of(path);
         let about = std::fs::symlink_metadata(folder).map_err(|why| named(folder, &why))?;
@@ -120,7 +119,7 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // Who has asked is answered before the process ends.
+        // A client that has asked is answered before the process ends.
         self.seats.wait(CLIENT);
         if std::fs::symlink_metadata(&self.path).is_ok_and(|about| about.ino() == self.inode) {
             let _ = std::fs::remove_file(&self.path);
@@ -128,7 +127,7 @@ impl Drop for Server {
     }
 }
 
-/// How many clients each user has.
+/// Number of clients by user.
 #[derive(Default)]
 struct Seats {
     of: Mutex<HashMap<u32, usize>>,
@@ -145,13 +144,13 @@ impl Seats {
     /// Waits until no client is left, or for so long.
     fn wait(&self, patience: Duration) {
         let seats = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whether some are left, nothing more can be done.
+        // If some are left, nothing more can be done.
         let _ = self
             .emptied
             .wait_timeout_while(seats, patience, |seats| !seats.is_empty());
     }
 
-    /// A place for another client of this user, if there is one. Others leave a quarter to those who may do all.
+    /// A place for another client of this user, if there is one. A quarter is reserved for users who may do everything.
     fn sit(self: &Arc<Self>, uid: u32) -> Option<Seat> {
         let mut seats = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = seats.values().sum();
@@ -186,7 +185,7 @@ impl Drop for Seat {
     }
 }
 
-/// Takes clients in, until the end. One for whom there is no place is turned away.
+/// Accepts clients, until the end. A client without a place is turned away.
 fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd, seats: &Arc<Seats>) {
     loop {
         let mut ready = [
@@ -224,14 +223,14 @@ fn accept(listener: &UnixListener, desk: &Desk, end: &OwnedFd, seats: &Arc<Seats
     }
 }
 
-/// Says why there is no answer. A few bytes: the socket has room for them.
+/// Sends the reason for refusing. A few bytes: the socket has room for them.
 fn refuse(stream: &UnixStream, why: &str) {
     let why = why.to_owned();
     tell(stream, Said::Refused { why });
 }
 
-/// Writes the answer, after which the client is gone for us. What it has written and nobody has read would reset the
-/// connection as this end is closed, and the answer would be lost: so it is read, as much as the socket holds, and no more is taken.
+/// Writes the answer and closes the connection. Unread bytes of the client would reset the connection on closing, and the answer would be
+/// lost, so they are read, as many as the socket holds, and no more are accepted.
 fn tell(mut stream: &UnixStream, said: Said) {
     let _ = stream.shutdown(Shutdown::Read);
     let mut rest = [0; 4096];
@@ -248,12 +247,12 @@ fn signed(said: Said) -> Answer {
     }
 }
 
-/// Whether this user may know everything and stop the daemon.
+/// True if this user may know everything and stop the daemon.
 fn may_do_all(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Reads a client's question, and finds what it may know of the answer.
+/// Reads a client's question, and finds the part of the answer that it may know.
 fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
     let refused = |why: &str| Said::Refused {
         why: why.to_owned(),
@@ -271,7 +270,7 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
         Ok(Subject::Stop) if !all => return refused("only root may stop it"),
         Ok(Subject::Stop) => Ask::Stop,
         Ok(Subject::Predict { path }) => {
-            // Of a file that is none of the user's business is said what is said of a file that nobody knows.
+            // A file that the user may not know gets the same answer as an unknown one.
             if !all && !knows(user, &[&path]).is_some_and(|known| known[0]) {
                 return Said::Predicted { files: Vec::new() };
             }
@@ -304,7 +303,7 @@ fn answer(stream: &UnixStream, user: &User, desk: &Desk) -> Said {
     }
 }
 
-/// What everybody may know, and the user's own programs.
+/// The part of the status for everybody, and the user's own programs.
 fn of_user(mut status: Box<Status>, uid: u32) -> Box<Status> {
     status.programs.retain(|program| program.uid == uid);
     // They name files.
@@ -325,7 +324,7 @@ fn of_knower(files: Vec<Predicted>, user: &User) -> Vec<Predicted> {
         .collect()
 }
 
-/// Whether a user may know of each of these files; nothing if that cannot be found out, as by a daemon that is not root's.
+/// Whether a user may know each of these files; `None` if that cannot be found out, as by a daemon that is not root's.
 fn knows(user: &User, paths: &[impl AsRef<Path> + Sync]) -> Option<Vec<bool>> {
     let look = || paths.iter().map(|path| may_know(path.as_ref())).collect();
     user.look(look).ok()
@@ -341,7 +340,7 @@ mod tests {
     use crate::control::{AskError, ask};
     use crate::{Counter, Program, desk};
 
-    /// A daemon's socket whose loop answers as told.
+    /// A daemon's socket whose loop gives fixed answers.
     struct Lab {
         _folder: tempfile::TempDir,
         path: PathBuf,
@@ -427,7 +426,7 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             assert_eq!(told, files[..1]);
         } else {
-            // Who cannot find out tells nothing.
+            // Without this knowledge nothing is told.
             assert_eq!(told, []);
         }
     }
@@ -452,7 +451,7 @@ mod tests {
         while began.elapsed() < CLIENT * 10 && answered < 3 {
             match ask(&lab.path, &Subject::Status) {
                 Ok(_) => answered += 1,
-                // Those that ask all at once are turned away, and told so.
+                // Clients beyond the limit are turned away with the reason.
                 Err(AskError::Refused(why)) => assert!(why.contains("again"), "{why}"),
                 Err(other) => panic!("{other}"),
             }

@@ -1,9 +1,9 @@
-//! Questions and answers as bytes: the length (u32, little-endian), then JSON. One question and one answer a connection.
+//! Questions and answers as bytes: the length (u32, little-endian), then JSON. One question and one answer per connection.
 //!
 //! The first field of both says the protocol's version, so that programs and daemons of different versions understand at least that.
 //!
-//! Invariants: nothing longer than stated is read; whatever the bytes, decoding them ends in a value or an error; a path is kept as it
-//! is, also one that is no UTF-8.
+//! Invariants: at most the stated length is read; decoding any bytes ends in a value or an error; a path is kept unchanged, also if it is
+//! no UTF-8.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ pub const PROTOCOL: u32 = 1;
 pub const MOST_QUESTION: usize = 32 << 10;
 /// The longest answer, in bytes.
 pub const MOST_ANSWER: usize = 8 << 20;
-/// How long the daemon may take to save what it has learned, before it says that it ends: up to 64 MiB, on a disk that may be slow.
+/// Time for saving the models before the daemon announces its end: up to 64 MiB, perhaps on a slow disk.
 pub const SAVING: Duration = Duration::from_secs(60);
 /// Bytes of the longest path, as the kernel has it.
 const MOST_PATH: usize = 4096;
@@ -32,24 +32,24 @@ const MOST_PATH: usize = 4096;
 pub struct Question {
     /// [`PROTOCOL`] of who asks.
     pub protocol: u32,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub asked: Subject,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Subject {
-    /// How it goes.
+    /// The daemon's status.
     Status,
-    /// What follows a file.
+    /// The successors of a file.
     Predict {
         /// The file, absolute.
         #[serde(with = "path")]
         path: PathBuf,
     },
-    /// By what variable programs find the observer.
+    /// The variable by which programs find the observer.
     Environment,
     /// Save the models and end.
     Stop,
@@ -64,26 +64,26 @@ pub struct Answer {
     pub version: String,
     /// The daemon's process.
     pub pid: u32,
-    /// What is said.
+    /// The answer.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// What is said.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
 pub enum Said {
-    /// How it goes.
+    /// The daemon's status.
     Status {
-        /// What the user may know of it.
+        /// The part that the user may know.
         status: Box<Status>,
     },
-    /// What follows a file: nearest first.
+    /// The successors of a file, nearest first.
     Predicted {
         /// The files that the user may know of.
         files: Vec<Following>,
     },
-    /// By what variable programs find the observer.
+    /// The variable by which programs find the observer.
     Environment {
         /// Its name and its value; `None` where programs need none.
         variable: Option<(String, String)>,
@@ -107,9 +107,9 @@ pub struct Following {
     /// Its path.
     #[serde(with = "path")]
     pub path: PathBuf,
-    /// How likely, from 0 to 1.
+    /// Likelihood, from 0 to 1.
     pub likelihood: f64,
-    /// How many events ahead: 1 for the next one.
+    /// Number of events ahead: 1 for the next one.
     pub ahead: u32,
 }
 
@@ -136,7 +136,7 @@ impl Subject {
     /// The question that these bytes are, or why they are none, in a sentence for who asked.
     ///
     /// # Errors
-    /// Of another version of the protocol; no question; a path that is none.
+    /// Another version of the protocol, an invalid question, or an invalid path.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
@@ -197,7 +197,7 @@ pub fn write(mut stream: &UnixStream, bytes: &[u8], patience: Duration) -> std::
     Ok(())
 }
 
-/// Reads bytes with their length, at most so many, in so much time.
+/// Reads bytes with their length, with limits of size and time.
 ///
 /// # Errors
 /// `TimedOut` or `WouldBlock` if they do not come in time, `InvalidData` if there are more, `UnexpectedEof` if there are fewer.
@@ -359,7 +359,7 @@ mod tests {
             read(&far, 5, soon).map_err(|why| why.kind()),
             Err(std::io::ErrorKind::UnexpectedEof)
         );
-        // Who does not read is not waited for.
+        // A client that does not read is not waited for.
         let (near, _far) = pair();
         assert!(write(&near, &vec![0; MOST_ANSWER], soon).is_err());
     }

@@ -2,7 +2,7 @@
 
 use foreread_observe::{Event, File, How, What, Who};
 
-/// What a process of a user did.
+/// An event of a user's process.
 pub(crate) fn event((pid, uid): (u32, u32), at: u64, what: What) -> Event {
     let who = Who {
         pid,
@@ -12,7 +12,7 @@ pub(crate) fn event((pid, uid): (u32, u32), at: u64, what: What) -> Event {
     Event { who, at, what }
 }
 
-/// It runs another program.
+/// The process runs another program.
 pub(crate) fn began(parent: u32, program: File) -> What {
     What::Begin {
         parent,
@@ -21,7 +21,7 @@ pub(crate) fn began(parent: u32, program: File) -> What {
     }
 }
 
-/// It opens a file to read it.
+/// The process opens a file for reading.
 pub(crate) fn opened(file: File) -> What {
     What::Open {
         handle: 0,

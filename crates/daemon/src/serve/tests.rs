@@ -1,4 +1,4 @@
-//! The whole loop with an observer and a backend that are made up: events in, what was asked for out.
+//! The whole loop with a fake observer and backend: events in, requests out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -42,7 +42,7 @@ impl Observer for Fake {
     }
 }
 
-/// An observer whose alarm is given when the other end of the pipe is written to.
+/// An observer whose alarm is triggered by writing to the other end of the pipe.
 struct Alarmed(std::io::PipeReader);
 
 impl Observer for Alarmed {
@@ -75,7 +75,7 @@ fn a_process_that_is_about_to_wait_for_a_device_ends_the_rest() {
     is_over.recv_timeout(PATIENCE).expect("the rest has ended");
 }
 
-/// Has all at once, and remembers what was asked for.
+/// Fetches everything at once, and remembers the requests.
 struct Instantly {
     files: BTreeMap<FileId, FileMeta>,
     events: Vec<OfBackend>,
@@ -204,7 +204,7 @@ impl Lab {
         }
     }
 
-    /// Has these happen, and waits until the daemon has seen them and the engine has had its time.
+    /// Reports these events, and waits until the daemon has seen them and the engine has had its time.
     fn tell(&mut self, happened: impl IntoIterator<Item = Event>) {
         for one in happened {
             self.told += 1;
@@ -245,7 +245,7 @@ impl Lab {
         self.asked.lock().expect("what was asked").clone()
     }
 
-    /// What was asked for, once so many files were, or after patience: the engine may have to wait for a processor.
+    /// The requests, once there are this many files, or after a time: the engine may have to wait for a processor.
     fn asked_for(&self, files: usize) -> BTreeMap<String, Vec<Range<u64>>> {
         let begun = Instant::now();
         loop {
@@ -375,7 +375,7 @@ fn what_predictions_came_to_is_believed_after_the_next_start() {
     lab.stop();
 }
 
-/// What fetches, and what it has asked for.
+/// A fetcher, with its requests.
 fn fetcher() -> (Fetcher, Requested) {
     let asked = Requested::default();
     let kept = Arc::clone(&asked);
@@ -408,7 +408,7 @@ impl Predictions {
         }
     }
 
-    /// The file of this number is predicted, of so many pages.
+    /// Predicts the file with this number, with this many pages.
     fn want(&mut self, number: u32, pages: u32) {
         let facts = crate::files::FileFacts {
             device: 1,
@@ -426,7 +426,7 @@ impl Predictions {
         );
     }
 
-    /// Waits until so many pages of the file of this number were asked for.
+    /// Waits until this many pages of the file with this number were requested.
     fn await_pages(&mut self, number: u32, pages: u64) {
         let begun = Instant::now();
         let name = format!("/{number}");
@@ -448,7 +448,7 @@ impl Predictions {
 #[test]
 fn a_large_program_that_was_opened_holds_back_nothing_that_is_predicted_next() {
     let mut predictions = Predictions::new();
-    // Its pages are taken to be read a while after it was opened, which does not come here.
+    // Its pages count as read some time after it was opened, which does not happen here.
     predictions.want(1, 5000);
     predictions.await_pages(1, 256);
     let now = predictions.now;
@@ -462,7 +462,7 @@ fn a_large_program_that_was_opened_holds_back_nothing_that_is_predicted_next() {
 #[test]
 fn what_is_asked_for_anew_because_memory_lost_it_was_no_mistake() {
     let mut predictions = Predictions::new();
-    // What is not believed is left to the program.
+    // A guess that is not believed is left to the program.
     for round in 1..=20 {
         predictions.want(1, 256);
         predictions.await_pages(1, 256 * round);
@@ -483,7 +483,7 @@ fn a_session_that_has_met_many_files_gives_way_to_another() {
     for number in 1..=2 * crate::fetch::FILES + 10 {
         let symbol = foreread_sources::files::Symbol(number);
         let path = std::path::PathBuf::from(format!("/walk/{number}"));
-        // Until the engine has taken what waits for it. Nothing is quiet meanwhile.
+        // Until the engine has taken the waiting files. There is no pause meanwhile.
         while !fetcher.want(
             &key,
             (symbol, &path, &facts),
