@@ -118,14 +118,9 @@ impl Kernel {
         let Some(together) = &mut self.together else {
             return false;
         };
-        if together.will_need(each).is_err() {
+        together.will_need(each).unwrap_or_else(|_| {
             self.together = None;
-            return false;
-        }
-        // A file system may ignore such hints.
-        let last = each.last();
-        last.is_some_and(|(fd, bytes)| {
-            cache::stat(fd, bytes.clone()).is_ok_and(|now| now.cached > 0)
+            false
         })
     }
 }

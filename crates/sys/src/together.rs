@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
+use crate::cache;
+
 /// Hints of one call: as many requests as the kernel keeps back (its BLK_MAX_REQUEST_COUNT).
 const MOST: u32 = 32;
 
@@ -37,16 +39,16 @@ impl Together {
     }
 
     /// Requests these byte ranges of these files into the page cache. From then on the kernel's own read-ahead of these open file
-    /// descriptions is off. A file system may ignore the requests without an error. On a disk whose read-ahead is set to 0 the kernel reads
-    /// only the first page of each range.
+    /// descriptions is off. True if the kernel has accepted the requests: a file system may ignore them without an error, and on a disk
+    /// whose read-ahead is set to 0 the kernel reads only the first page of each range. Then each range needs a request of its own.
     ///
     /// # Errors
     /// The kernel's error, and `InvalidInput` for a range longer than the largest. Some ranges may have been requested then.
-    pub fn will_need(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
+    pub fn will_need(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<bool> {
         for parts in parts.chunks(MOST as usize) {
             self.submit(parts)?;
         }
-        Ok(())
+        Ok(are_accepted(parts))
     }
 
     fn submit(&mut self, parts: &[(BorrowedFd<'_>, Range<u64>)]) -> io::Result<()> {
@@ -85,17 +87,27 @@ impl Together {
     }
 }
 
+/// True if the last page of the longest range is in memory or on its way.
+fn are_accepted(parts: &[(BorrowedFd<'_>, Range<u64>)]) -> bool {
+    let longest = parts
+        .iter()
+        .max_by_key(|(_, range)| range.end.saturating_sub(range.start));
+    longest.is_some_and(|(fd, range)| {
+        let last = range.end.saturating_sub(1)..range.end;
+        cache::stat(fd, last).is_ok_and(|now| now.cached > 0)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::io::Write;
     use std::os::fd::AsFd;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{FileExt, MetadataExt};
 
     use foreread_steady::{check, rounds};
 
     use super::*;
-    use crate::cache;
     use crate::device::Device;
 
     const LARGEST: u32 = 64 << 10;
@@ -141,8 +153,30 @@ mod tests {
                 return;
             };
             let parts = files.iter().map(|file| (file.as_fd(), 0..8 << 10));
-            together.will_need(&parts.collect::<Vec<_>>()).unwrap();
-            check!(files.iter().all(|file| cached(file) == 2));
+            let accepted = together.will_need(&parts.collect::<Vec<_>>()).unwrap();
+            check!(accepted && files.iter().all(|file| cached(file) == 2));
+        });
+    }
+
+    #[test]
+    fn the_first_pages_alone_are_not_what_was_asked_for() {
+        if cache::stat(File::open("/proc/self/exe").unwrap(), 0..4096).is_err() {
+            eprintln!("skipped: no cachestat");
+            return;
+        }
+        rounds(|| {
+            let Some((_, files)) = cold(2) else {
+                return;
+            };
+            let short = (files[0].as_fd(), 0..4096);
+            let parts = [(files[1].as_fd(), 0..12 << 10), short];
+            for file in &files {
+                cache::advise_random(file).unwrap();
+                file.read_at(&mut [0], 0).unwrap();
+            }
+            check!(cached(&files[1]) == 1 && !are_accepted(&parts));
+            files[1].read_at(&mut [0], 8 << 10).unwrap();
+            check!(are_accepted(&parts));
         });
     }
 

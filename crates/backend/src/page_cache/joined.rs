@@ -49,7 +49,7 @@ impl Joined {
                     .map(move |part| (opened.fd().as_fd(), opened.bytes(part)))
             })
             .collect();
-        let Some((last, pages)) = asked.rev().find(|(_, parts)| !parts.is_empty()) else {
+        let Some((last, _)) = asked.rev().find(|(_, parts)| !parts.is_empty()) else {
             return false;
         };
         let dev = last.place.0;
@@ -61,13 +61,10 @@ impl Joined {
         let Some(way) = self.way() else {
             return false;
         };
-        if way.will_need(&parts).is_err() {
+        let Ok(heard) = way.will_need(&parts) else {
             self.way = None;
             return false;
-        }
-        // A page on its way shows that the file system did not ignore the request.
-        let bytes = pages.first().map(|part| last.bytes(part));
-        let heard = bytes.is_some_and(|bytes| last.cached(&bytes).is_ok_and(|now| now.cached > 0));
+        };
         if !heard {
             self.deaf.insert(dev);
         }
