@@ -150,6 +150,66 @@ QualType signatureOf(QualType Holder) {
              : QualType();
 }
 
+std::string shapeOf(QualType Callee, const ASTContext &Context) {
+  Callee = Callee.getNonReferenceType();
+  std::string Of;
+  if (const auto *Member = Callee->getAs<MemberPointerType>()) {
+    Of = QualType(Member->getClass(), 0).getCanonicalType().getAsString() + "::";
+    Callee = Member->getPointeeType();
+  } else if (Callee->isPointerType()) {
+    Callee = Callee->getPointeeType();
+  }
+  if (!Callee->isFunctionProtoType())
+    return "";
+  return Of + const_cast<ASTContext &>(Context).getFunctionTypeWithExceptionSpec(Callee.getCanonicalType(), EST_None)
+                  .getCanonicalType().getAsString();
+}
+
+namespace {
+
+bool isThread(QualType Type) {
+  const auto *Record = Type.getNonReferenceType()->getAsCXXRecordDecl();
+  return Record && Record->isInStdNamespace() && Record->getIdentifier() &&
+         (Record->getName() == "thread" || Record->getName() == "jthread");
+}
+
+} // namespace
+
+bool startsAnswering(const Expr *E) {
+  const auto *Call = dyn_cast<CallExpr>(E);
+  const FunctionDecl *Callee = Call ? Call->getDirectCallee() : nullptr;
+  if (!Callee || !Callee->isInStdNamespace() || !Callee->getIdentifier() || Callee->getName() != "async" ||
+      Call->getNumArgs() < 2)
+    return false;
+  // Another policy may run it where its answer is asked for.
+  const auto *Policy = dyn_cast<DeclRefExpr>(Call->getArg(0)->IgnoreUnlessSpelledInSource());
+  return Policy && isa<EnumConstantDecl>(Policy->getDecl()) && Policy->getDecl()->getName() == "async";
+}
+
+const Expr *givenToThread(const Expr *E, const Expr *&Second) {
+  auto Of = [&](auto *Call) -> const Expr * {
+    Second = Call->getNumArgs() > 1 ? Call->getArg(1) : nullptr;
+    return Call->getNumArgs() > 0 ? Call->getArg(0) : nullptr;
+  };
+  if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
+    return isThread(Made->getType()) && !Made->getConstructor()->isCopyOrMoveConstructor() ? Of(Made) : nullptr;
+  if (startsAnswering(E)) {
+    const auto *Call = cast<CallExpr>(E);
+    Second = Call->getNumArgs() > 2 ? Call->getArg(2) : nullptr;
+    return Call->getArg(1);
+  }
+  const auto *Call = dyn_cast<CXXMemberCallExpr>(E);
+  const CXXMethodDecl *Method = Call ? Call->getMethodDecl() : nullptr;
+  if (!Method || !Method->getIdentifier() || Method->getName() != "emplace_back")
+    return nullptr;
+  const auto *Holder = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
+  return Holder && Holder->isInStdNamespace() && Holder->getTemplateArgs().size() > 0 &&
+                 Holder->getTemplateArgs()[0].getKind() == TemplateArgument::Type &&
+                 isThread(Holder->getTemplateArgs()[0].getAsType())
+             ? Of(Call)
+             : nullptr;
+}
+
 bool runsCode(QualType Type) {
   const auto *Record = Type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
   return Record && Record->hasDefinition() &&

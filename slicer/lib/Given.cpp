@@ -1,27 +1,14 @@
 // Functions of the program that the C++ library is given the address of: what a std::function holds, what for_each()
 // calls.  The library calls them through a pointer, which may be any of its type; where one is given, by its name or by a
 // pointer, the prefetch thread gives its version.
+#include "Given.h"
+
 #include "Cxx.h"
 #include "Walk.h"
 
 namespace foreread::slicer {
 
 using namespace clang;
-
-std::string shapeOf(QualType Callee, const ASTContext &Context) {
-  Callee = Callee.getNonReferenceType();
-  std::string Of;
-  if (const auto *Member = Callee->getAs<MemberPointerType>()) {
-    Of = QualType(Member->getClass(), 0).getCanonicalType().getAsString() + "::";
-    Callee = Member->getPointeeType();
-  } else if (Callee->isPointerType()) {
-    Callee = Callee->getPointeeType();
-  }
-  if (!Callee->isFunctionProtoType())
-    return "";
-  return Of + const_cast<ASTContext &>(Context).getFunctionTypeWithExceptionSpec(Callee.getCanonicalType(), EST_None)
-                  .getCanonicalType().getAsString();
-}
 
 namespace {
 
@@ -91,19 +78,17 @@ struct Taking : Walk {
   }
 };
 
-} // namespace
-
 // Whether a function of the library, with all that it calls by name or makes a pointer to, calls through a pointer of that
 // type.
-bool Program::callsThrough(const FunctionDecl *Library, const std::string &Shape) const {
+bool callsThrough(const Program &P, const Library &Of, const FunctionDecl *From, const std::string &Shape) {
   llvm::DenseSet<const FunctionDecl *> Seen;
-  std::vector<const FunctionDecl *> Work{Library};
+  std::vector<const FunctionDecl *> Work{From};
   while (!Work.empty()) {
     const FunctionDecl *At = Work.back();
     Work.pop_back();
     if (!Seen.insert(At).second)
       continue;
-    if (const Function *F = function(At)) {
+    if (const Function *F = P.function(At)) {
       // It may be given the pointer as such.
       if (llvm::any_of(F->Decl->parameters(), [&](const ParmVarDecl *Each) {
             return slicer::shapeOf(Each->getType(), F->Home->context()) == Shape;
@@ -111,19 +96,21 @@ bool Program::callsThrough(const FunctionDecl *Library, const std::string &Shape
         return false;
       continue;
     }
-    auto Calls = LibraryCalls.find(At), Taken = LibraryTaken.find(At);
-    if (Calls != LibraryCalls.end())
+    auto Calls = P.LibraryCalls.find(At), Taken = Of.Taken.find(At);
+    if (Calls != P.LibraryCalls.end())
       llvm::append_range(Work, Calls->second);
-    if (Taken != LibraryTaken.end())
+    if (Taken != Of.Taken.end())
       llvm::append_range(Work, Taken->second);
   }
-  auto Calling = LibraryPointers.find(Shape);
-  return Calling != LibraryPointers.end() &&
+  auto Calling = Of.Pointers.find(Shape);
+  return Calling != Of.Pointers.end() &&
          llvm::any_of(Calling->second, [&](const FunctionDecl *Each) { return Seen.contains(Each); });
 }
 
-void Program::findGiven() {
-  if (LibraryPointers.empty())
+} // namespace
+
+void findGiven(Program &P, const Library &Of) {
+  if (Of.Pointers.empty())
     return;
   llvm::StringMap<std::vector<Function *>> Named;
   // By the type of what is given by a pointer: the functions in which the prefetch thread can give the versions, and null.
@@ -131,24 +118,24 @@ void Program::findGiven() {
   llvm::DenseSet<Function *> Given;
   auto See = [&](Taking &In, Function *Giver) {
     for (const FunctionDecl *Each : In.Named)
-      if (Function *F = function(Each))
+      if (Function *F = P.function(Each))
         Named[shapeOf(Each)].push_back(F);
     for (auto [Callee, Argument, Written] : In.Given) {
-      if (!LibraryCalls.count(Callee) || function(Callee))
+      if (!P.LibraryCalls.count(Callee) || P.function(Callee))
         continue;
       std::string Shape = slicer::shapeOf(Argument->getType(), Callee->getASTContext());
       const DeclRefExpr *Name = nameIn(Argument);
-      if (Shape.empty() || !LibraryPointers.count(Shape))
+      if (Shape.empty() || !Of.Pointers.count(Shape))
         continue;
-      Function *F = Name ? function(cast<FunctionDecl>(Name->getDecl())) : nullptr;
-      bool Version = Giver && Giver->NotCarried.empty() && Written && callsThrough(Callee, Shape) &&
+      Function *F = Name ? P.function(cast<FunctionDecl>(Name->getDecl())) : nullptr;
+      bool Version = Giver && Giver->NotCarried.empty() && Written && callsThrough(P, Of, Callee, Shape) &&
                      slicer::shapeOf(Callee->getReturnType(), Callee->getASTContext()).empty();
       if (Version)
         Giver->Gives = true;
       if (!Name) {
         ByPointer[Shape].push_back(Version ? Giver : nullptr);
         if (Version && Argument->getType().getNonReferenceType()->isPointerType())
-          GivenPointers.insert(Argument);
+          P.GivenPointers.insert(Argument);
       } else if (F) {
         Given.insert(F);
         if (!Version || F->method() || (F->Private && F->Home != Giver->Home)) {
@@ -156,11 +143,11 @@ void Program::findGiven() {
           continue;
         }
         F->Givers.push_back(Giver);
-        GivenNames[Name] = F;
+        P.GivenNames[Name] = F;
       }
     }
   };
-  for (auto &F : Functions) {
+  for (auto &F : P.Functions) {
     Taking In;
     if (const auto *Made = dyn_cast<CXXConstructorDecl>(F->Decl))
       for (const CXXCtorInitializer *Part : Made->inits())
@@ -169,9 +156,9 @@ void Program::findGiven() {
     In.walk(F->Decl->getBody());
     See(In, F.get());
   }
-  for (auto &U : Units)
+  for (auto &U : P.Units)
     if (U->AST && U->WholeBecause.empty() && U->cxx())
-      for (const VarDecl *Variable : globals(*U))
+      for (const VarDecl *Variable : P.globals(*U))
         if (Variable->getInit()) {
           Taking In;
           In.walk(Variable->getInit());
@@ -188,24 +175,24 @@ void Program::findGiven() {
         else
           F->Givers.push_back(Giver);
       }
-  for (auto &[Library, Calls] : LibraryCalls)
+  for (auto &[Callee, Calls] : P.LibraryCalls)
     for (const FunctionDecl *Each : Calls)
-      if (Function *F = function(Each); F && Given.contains(F))
+      if (Function *F = P.function(Each); F && Given.contains(F))
         F->GivenAsIs = true;
-  for (auto &F : Functions)
+  for (auto &F : P.Functions)
     if (Given.contains(F.get()))
-      for (const FunctionDecl *Calling : LibraryPointers.lookup(shapeOf(F->Decl)))
-        LibraryCalls[Calling].push_back(F->Decl->getCanonicalDecl());
+      for (const FunctionDecl *Calling : Of.Pointers.lookup(shapeOf(F->Decl)))
+        P.LibraryCalls[Calling].push_back(F->Decl->getCanonicalDecl());
 }
 
 // What an object of the library calls when it ends, nobody sees called.
-void Program::findEnding() {
+void findEnding(Program &P) {
   std::vector<const FunctionDecl *> Ending;
-  for (auto &[Library, Calls] : LibraryCalls)
-    if (isa<CXXDestructorDecl>(Library))
-      Ending.push_back(Library);
+  for (auto &[Callee, Calls] : P.LibraryCalls)
+    if (isa<CXXDestructorDecl>(Callee))
+      Ending.push_back(Callee);
   for (const FunctionDecl *Each : Ending)
-    for (Function *F : runThrough(Each))
+    for (Function *F : P.runThrough(Each))
       F->RunByLibrary |= F->GivenAsIs || !F->Givers.empty();
 }
 

@@ -1,6 +1,8 @@
 // What the functions of the C++ library that have their text in its headers, templates above all, call of the program:
 // the constructor that make_unique() runs, the lambda expression that for_each() is given.  Where the library calls by a
 // pointer, or virtually, nobody knows when.
+#include "Library.h"
+
 #include "Cxx.h"
 #include "Walk.h"
 
@@ -41,9 +43,9 @@ struct Names : Walk {
   }
 };
 
-class Library : public Walk {
+class Texts : public Walk {
 public:
-  Library(const SourceManager &Sources, std::function<void(const FunctionDecl *, Names &)> Found)
+  Texts(const SourceManager &Sources, std::function<void(const FunctionDecl *, Names &)> Found)
       : Sources(Sources), Found(std::move(Found)) {
     ImplicitCode = Instantiations = true;
   }
@@ -69,40 +71,38 @@ private:
   std::function<void(const FunctionDecl *, Names &)> Found;
 };
 
-} // namespace
-
-void Program::readLibrary(const Unit &U) {
-  Library(U.sources(), [&](const FunctionDecl *F, Names &In) {
-    llvm::append_range(LibraryEscaping, In.Taken);
-    for (QualType Each : In.Pointers)
-      if (std::string Shape = shapeOf(Each, F->getASTContext()); !Shape.empty())
-        LibraryPointers[Shape].push_back(F->getCanonicalDecl());
-    if (!In.Taken.empty())
-      LibraryTaken[F->getCanonicalDecl()] = In.Taken;
-    const auto *Method = dyn_cast<CXXMethodDecl>(F);
-    if (Method)
-      findHeld(Method);
-    if (Method && Method->isVirtual())
-      LibraryEscaping.push_back(F->getCanonicalDecl());
-    LibraryCalls[F->getCanonicalDecl()] = std::move(In.Called);
-  }).walk(U.context().getTranslationUnitDecl());
-}
-
 // What a std::function holds it calls by a pointer to a function that the library makes for each kind of what is held.
-void Program::findHeld(const CXXMethodDecl *Method) {
-  const auto *Of = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
-  if (!Of || !Of->isInStdNamespace())
+void findHeld(Library &Of, const CXXMethodDecl *Method) {
+  const auto *Class = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
+  if (!Class || !Class->isInStdNamespace())
     return;
-  QualType Holder = signatureOf(QualType(Of->getTypeForDecl(), 0));
+  QualType Holder = signatureOf(QualType(Class->getTypeForDecl(), 0));
   if (!Holder.isNull() && Method->getOverloadedOperator() == OO_Call)
-    HeldFunctions[Holder.getAsString()].Calls.push_back(Method->getCanonicalDecl());
-  else if (Of->getName() == "_Function_handler" && Method->getIdentifier() && Method->getName() == "_M_invoke")
-    HeldFunctions[Of->getTemplateArgs()[0].getAsType().getCanonicalType().getAsString()].Invokes.push_back(
+    Of.Held[Holder.getAsString()].Calls.push_back(Method->getCanonicalDecl());
+  else if (Class->getName() == "_Function_handler" && Method->getIdentifier() && Method->getName() == "_M_invoke")
+    Of.Held[Class->getTemplateArgs()[0].getAsType().getCanonicalType().getAsString()].Invokes.push_back(
         Method->getCanonicalDecl());
 }
 
+void read(Program &P, Library &Of, const Unit &U) {
+  Texts(U.sources(), [&](const FunctionDecl *F, Names &In) {
+    llvm::append_range(Of.Escaping, In.Taken);
+    for (QualType Each : In.Pointers)
+      if (std::string Shape = shapeOf(Each, F->getASTContext()); !Shape.empty())
+        Of.Pointers[Shape].push_back(F->getCanonicalDecl());
+    if (!In.Taken.empty())
+      Of.Taken[F->getCanonicalDecl()] = In.Taken;
+    const auto *Method = dyn_cast<CXXMethodDecl>(F);
+    if (Method)
+      findHeld(Of, Method);
+    if (Method && Method->isVirtual())
+      Of.Escaping.push_back(F->getCanonicalDecl());
+    P.LibraryCalls[F->getCanonicalDecl()] = std::move(In.Called);
+  }).walk(U.context().getTranslationUnitDecl());
+}
+
 // The signatures of what an object of this type may hold or lead to.
-void Program::leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const {
+void leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) {
   Type = Type.getCanonicalType().getNonReferenceType();
   while (Type->isPointerType())
     Type = Type->getPointeeType();
@@ -123,18 +123,18 @@ void Program::leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, l
 }
 
 // A call of a std::function may be of all that any of its signature holds, if all that call one are known.
-void Program::followHeld() {
-  if (!AllKnown)
+void followHeld(Program &P, Library &Of) {
+  if (!P.AllKnown)
     return;
   llvm::StringSet<> Leaving;
   llvm::DenseSet<const clang::Type *> Seen;
   auto See = [&](const FunctionDecl *Callee, const auto *Call) {
-    if (Callee && (function(Callee) || LibraryCalls.count(Callee->getCanonicalDecl())))
+    if (Callee && (P.function(Callee) || P.LibraryCalls.count(Callee->getCanonicalDecl())))
       return;
     for (const Expr *Argument : Call->arguments())
       leaves(Argument->getType(), Seen, Leaving);
   };
-  for (auto &F : Functions) {
+  for (auto &F : P.Functions) {
     for (const CallExpr *Call : F->Calls)
       See(directCallee(Call), Call);
     for (const Expr *Each : F->Makes)
@@ -142,55 +142,38 @@ void Program::followHeld() {
         See(Made->getConstructor(), Made);
   }
   llvm::DenseSet<const FunctionDecl *> Followed;
-  for (auto &Entry : HeldFunctions)
+  for (auto &Entry : Of.Held)
     if (!Leaving.contains(Entry.getKey())) {
       Followed.insert(Entry.second.Invokes.begin(), Entry.second.Invokes.end());
       for (const FunctionDecl *Call : Entry.second.Calls)
-        llvm::append_range(LibraryCalls[Call], Entry.second.Invokes);
+        llvm::append_range(P.LibraryCalls[Call], Entry.second.Invokes);
     }
-  llvm::erase_if(LibraryEscaping, [&](const FunctionDecl *Each) { return Followed.contains(Each); });
+  llvm::erase_if(Of.Escaping, [&](const FunctionDecl *Each) { return Followed.contains(Each); });
 }
 
-void Program::findThrough() {
-  findGiven();
-  followHeld();
-  for (const FunctionDecl *Escaping : LibraryEscaping) {
-    if (Function *F = function(Escaping))
+} // namespace
+
+Library readLibrary(Program &P) {
+  Library Of;
+  for (auto &U : P.Units)
+    if (U->AST && U->WholeBecause.empty() && U->cxx())
+      read(P, Of, *U);
+  return Of;
+}
+
+void followLibrary(Program &P, Library &Of) {
+  followHeld(P, Of);
+  for (const FunctionDecl *Escaping : Of.Escaping) {
+    if (Function *F = P.function(Escaping))
       F->RunByLibrary = true;
-    for (Function *F : runThrough(Escaping))
+    for (Function *F : P.runThrough(Escaping))
       F->RunByLibrary = true;
   }
-  for (auto &F : Functions)
+  for (auto &F : P.Functions)
     for (const CallExpr *Call : F->Calls)
-      if (!function(directCallee(Call)))
-        for (Function *Target : runThrough(directCallee(Call)))
+      if (!P.function(directCallee(Call)))
+        for (Function *Target : P.runThrough(directCallee(Call)))
           Target->Through = true;
-  findEnding();
-}
-
-const std::vector<Function *> &Program::runThrough(const FunctionDecl *Library) {
-  static const std::vector<Function *> None;
-  if (!Library || !LibraryCalls.count(Library->getCanonicalDecl()))
-    return None;
-  auto [Known, Fresh] = ThroughKnown.try_emplace(Library->getCanonicalDecl());
-  if (!Fresh)
-    return Known->second;
-  std::vector<Function *> Result;
-  llvm::DenseSet<const FunctionDecl *> Seen;
-  std::vector<const FunctionDecl *> Work{Library->getCanonicalDecl()};
-  while (!Work.empty()) {
-    const FunctionDecl *At = Work.back();
-    Work.pop_back();
-    if (!Seen.insert(At).second)
-      continue;
-    Function *F = function(At);
-    if (F && !llvm::is_contained(Result, F))
-      Result.push_back(F);
-    auto Calls = LibraryCalls.find(At);
-    if (!F && Calls != LibraryCalls.end())
-      llvm::append_range(Work, Calls->second);
-  }
-  return ThroughKnown[Library->getCanonicalDecl()] = Result;
 }
 
 } // namespace foreread::slicer

@@ -228,9 +228,6 @@ void Program::index() {
       }).walk(U->context().getTranslationUnitDecl());
   findTemplates();
   for (auto &U : Units)
-    if (U->AST && U->WholeBecause.empty() && U->cxx())
-      readLibrary(*U);
-  for (auto &U : Units)
     if (U->AST && U->WholeBecause.empty())
       for (const Decl *D : U->context().getTranslationUnitDecl()->decls()) {
         const auto *Other = dyn_cast<FunctionDecl>(D);
@@ -239,8 +236,6 @@ void Program::index() {
         else if (Other && Other->hasAttr<IFuncAttr>())
           leaveChosen(*U, Other);
       }
-  findThrough();
-  findThreads();
   for (auto &Caller : Functions)
     for (const CallExpr *Call : Caller->Calls)
       if (Function *F = function(directCallee(Call)); F && !F->Decl->isVariadic() &&
@@ -303,6 +298,31 @@ Function *Program::function(const FunctionDecl *Decl) const {
 }
 
 Function *Program::functionNamed(llvm::StringRef Name) const { return External.lookup(Name); }
+
+const std::vector<Function *> &Program::runThrough(const FunctionDecl *Library) {
+  static const std::vector<Function *> None;
+  if (!Library || !LibraryCalls.count(Library->getCanonicalDecl()))
+    return None;
+  auto [Known, Fresh] = ThroughKnown.try_emplace(Library->getCanonicalDecl());
+  if (!Fresh)
+    return Known->second;
+  std::vector<Function *> Result;
+  llvm::DenseSet<const FunctionDecl *> Seen;
+  std::vector<const FunctionDecl *> Work{Library->getCanonicalDecl()};
+  while (!Work.empty()) {
+    const FunctionDecl *At = Work.back();
+    Work.pop_back();
+    if (!Seen.insert(At).second)
+      continue;
+    Function *F = function(At);
+    if (F && !llvm::is_contained(Result, F))
+      Result.push_back(F);
+    auto Calls = LibraryCalls.find(At);
+    if (!F && Calls != LibraryCalls.end())
+      llvm::append_range(Work, Calls->second);
+  }
+  return ThroughKnown[Library->getCanonicalDecl()] = Result;
+}
 
 const CallSpec *Program::spec(const CallExpr *Call) const {
   const FunctionDecl *Callee = directCallee(Call);

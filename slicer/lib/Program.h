@@ -113,6 +113,8 @@ public:
   // The functions of the program that one without a body in it comes to call by their names: a template of the C++
   // library, or a name that is resolved when the program is loaded.
   const std::vector<Function *> &runThrough(const clang::FunctionDecl *Library);
+  // What functions of the library, and names that are resolved when the program is loaded, call by name (Library.h).
+  llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
   // The functions that are made from the same template: they have one text, and the parts of their trees that say the
   // same in each of them.
   std::vector<Function *> sameText(const Function &F) const;
@@ -125,10 +127,14 @@ public:
   Thread thread(const clang::Expr *Starts) const { return Threads.lookup(Starts); }
   // What starts the thread that is given this to run, or null.
   const clang::Expr *threadOf(const clang::Expr *Given) const { return ThreadBodies.lookup(Given); }
+  llvm::DenseMap<const clang::Expr *, Thread> Threads;
+  llvm::DenseMap<const clang::Expr *, const clang::Expr *> ThreadBodies;
   // The function that a name gives to the C++ library to be called, or null.
   Function *given(const clang::DeclRefExpr *Name) const { return GivenNames.lookup(Name); }
   // Whether it is a pointer that does.
   bool givesPointer(const clang::Expr *E) const { return GivenPointers.contains(E); }
+  llvm::DenseMap<const clang::DeclRefExpr *, Function *> GivenNames;
+  llvm::DenseSet<const clang::Expr *> GivenPointers;
   // What the call table says of a call, or null.  Functions of the program are not looked up.
   const CallSpec *spec(const clang::CallExpr *Call) const;
 
@@ -180,15 +186,6 @@ private:
   void alias(Unit &U, const clang::FunctionDecl *Other);
   void leaveChosen(Unit &U, const clang::FunctionDecl *Other);
   void findTemplates();
-  void readLibrary(const Unit &U);
-  void findHeld(const clang::CXXMethodDecl *Method);
-  void leaves(clang::QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) const;
-  void followHeld();
-  bool callsThrough(const clang::FunctionDecl *Library, const std::string &Shape) const;
-  void findGiven();
-  void findEnding();
-  void findThrough();
-  void findThreads();
   std::string symbol(const clang::NamedDecl *Named) const;
 
   llvm::StringMap<Function *> External;
@@ -196,21 +193,6 @@ private:
   llvm::DenseMap<const clang::FunctionDecl *, Function *> Internal;
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<Function *>> ThroughKnown;
   llvm::StringMap<std::vector<Function *>> FromTemplate;
-  llvm::DenseMap<const clang::Expr *, Thread> Threads;
-  llvm::DenseMap<const clang::Expr *, const clang::Expr *> ThreadBodies;
-  // What functions of the library call by name; those whose address is taken, or which are virtual.
-  llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryCalls;
-  std::vector<const clang::FunctionDecl *> LibraryEscaping;
-  llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> LibraryTaken;
-  // By the type of the pointer: what calls through one.
-  llvm::StringMap<std::vector<const clang::FunctionDecl *>> LibraryPointers;
-  llvm::DenseMap<const clang::DeclRefExpr *, Function *> GivenNames;
-  llvm::DenseSet<const clang::Expr *> GivenPointers;
-  // By the signature of a std::function: what calls one, and by what one calls each kind of what it may hold.
-  struct Held {
-    std::vector<const clang::FunctionDecl *> Calls, Invokes;
-  };
-  llvm::StringMap<Held> HeldFunctions;
   llvm::DenseMap<const void *, NodeId> ByDecl;
   llvm::StringMap<NodeId> ByName;
   llvm::DenseMap<const void *, NodeSet> RecordFields;

@@ -1,6 +1,8 @@
 // Threads of the C++ library: what std::thread is given to run, there and where a container makes one of what it is
 // given, and std::async with the policy std::launch::async.  The program and the prefetch thread wrap it in the same text,
 // by which their threads belong together.
+#include "Threads.h"
+
 #include "Cxx.h"
 #include "Edits.h"
 #include "Walk.h"
@@ -8,51 +10,6 @@
 namespace foreread::slicer {
 
 using namespace clang;
-
-namespace {
-
-bool isThread(QualType Type) {
-  const auto *Record = Type.getNonReferenceType()->getAsCXXRecordDecl();
-  return Record && Record->isInStdNamespace() && Record->getIdentifier() &&
-         (Record->getName() == "thread" || Record->getName() == "jthread");
-}
-
-} // namespace
-
-bool startsAnswering(const Expr *E) {
-  const auto *Call = dyn_cast<CallExpr>(E);
-  const FunctionDecl *Callee = Call ? Call->getDirectCallee() : nullptr;
-  if (!Callee || !Callee->isInStdNamespace() || !Callee->getIdentifier() || Callee->getName() != "async" ||
-      Call->getNumArgs() < 2)
-    return false;
-  // Another policy may run it where its answer is asked for.
-  const auto *Policy = dyn_cast<DeclRefExpr>(Call->getArg(0)->IgnoreUnlessSpelledInSource());
-  return Policy && isa<EnumConstantDecl>(Policy->getDecl()) && Policy->getDecl()->getName() == "async";
-}
-
-const Expr *givenToThread(const Expr *E, const Expr *&Second) {
-  auto Of = [&](auto *Call) -> const Expr * {
-    Second = Call->getNumArgs() > 1 ? Call->getArg(1) : nullptr;
-    return Call->getNumArgs() > 0 ? Call->getArg(0) : nullptr;
-  };
-  if (const auto *Made = dyn_cast<CXXConstructExpr>(E))
-    return isThread(Made->getType()) && !Made->getConstructor()->isCopyOrMoveConstructor() ? Of(Made) : nullptr;
-  if (startsAnswering(E)) {
-    const auto *Call = cast<CallExpr>(E);
-    Second = Call->getNumArgs() > 2 ? Call->getArg(2) : nullptr;
-    return Call->getArg(1);
-  }
-  const auto *Call = dyn_cast<CXXMemberCallExpr>(E);
-  const CXXMethodDecl *Method = Call ? Call->getMethodDecl() : nullptr;
-  if (!Method || !Method->getIdentifier() || Method->getName() != "emplace_back")
-    return nullptr;
-  const auto *Holder = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
-  return Holder && Holder->isInStdNamespace() && Holder->getTemplateArgs().size() > 0 &&
-                 Holder->getTemplateArgs()[0].getKind() == TemplateArgument::Type &&
-                 isThread(Holder->getTemplateArgs()[0].getAsType())
-             ? Of(Call)
-             : nullptr;
-}
 
 namespace {
 
@@ -112,20 +69,20 @@ struct Closures : Walk {
 
 } // namespace
 
-void Program::findThreads() {
+void findThreads(Program &P) {
   // Closures that are given to the library otherwise, too.
   llvm::DenseSet<const Function *> Others;
-  for (auto &F : Functions) {
+  for (auto &F : P.Functions) {
     auto See = [&](const Expr *E) {
       const Expr *Second = nullptr, *Body = givenToThread(E, Second);
-      Function *Target = Body ? function(runs(Body, Second)) : nullptr;
+      Function *Target = Body ? P.function(runs(Body, Second)) : nullptr;
       bool Can = Target && F->AtHand && !F->Shared && textOf(*F->Home, Body).Valid && movesUnseen(Target->Decl) &&
                  !Body->getBeginLoc().isMacroID() && Target->Home == F->Home;
       if (Can) {
-        Threads[E] = {Body, Target};
-        ThreadBodies[Body] = E;
+        P.Threads[E] = {Body, Target};
+        P.ThreadBodies[Body] = E;
       }
-      if (Can || (isa<CallExpr>(E) && function(directCallee(cast<CallExpr>(E)))))
+      if (Can || (isa<CallExpr>(E) && P.function(directCallee(cast<CallExpr>(E)))))
         return;
       Closures Given;
       for (const Stmt *Part : E->children())
@@ -137,7 +94,7 @@ void Program::findThreads() {
       if (!Record || !Record->isLambda())
         for (const CXXRecordDecl *Each : Given.Found)
           for (const FunctionDecl *Operator : operatorsOf(Each))
-            Others.insert(function(Operator));
+            Others.insert(P.function(Operator));
     };
     for (const CallExpr *Call : F->Calls)
       if (!isa<CXXOperatorCallExpr>(Call) || !isa_and_nonnull<CXXMethodDecl>(directCallee(Call)))
@@ -146,7 +103,7 @@ void Program::findThreads() {
       if (isa<CXXConstructExpr>(Made))
         See(Made);
   }
-  for (auto &[E, Start] : Threads)
+  for (auto &[E, Start] : P.Threads)
     if (Start.Target->lambda() && !Others.contains(Start.Target))
       Start.Target->RunByLibrary = false;
 }

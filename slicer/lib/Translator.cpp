@@ -5,7 +5,9 @@
 
 #include "Elements.h"
 #include "Emit.h"
+#include "Given.h"
 #include "Load.h"
+#include "Threads.h"
 #include "Webs.h"
 
 namespace foreread::slicer {
@@ -143,6 +145,11 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   }
   P.AllKnown = !Chosen.Others;
   P.index();
+  Library Called = readLibrary(P);
+  findGiven(P, Called);
+  followLibrary(P, Called);
+  findEnding(P);
+  findThreads(P);
   splitVariables(P);
   splitArrays(P);
   PointsTo Pointers(P);
