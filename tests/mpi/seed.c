@@ -5,7 +5,8 @@
  * HOW is made of words: `whole`, all pages of the file; `parts`, those alone whose number is this rank's modulo the number of
  * ranks; `none`; `marked`, with each bit of the file turned over, so that what was served can be told from what was read; `kept`,
  * what is made void is read anew all the time; `stuck`, all pages seem to be on their way for ever; `waited`, each comes once
- * somebody waits for it, with `slow` 4 ms later. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
+ * somebody waits for it, with `slow` 4 ms later. The longest read so far is said to have taken a second; with `slow` 10 ms; with `new`
+ * there was none. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -128,6 +129,7 @@ int main(int argc, char **argv) {
     header->token = token;
     header->magic = SEGMENT_MAGIC;
     header->mode = SEGMENT_COLLECTIVE;
+    header->slowest = is("new") ? 0 : is("slow") ? 10000000 : 1000000000;
     struct stat status;
     file = open(argv[2], O_RDONLY | O_CLOEXEC);
     if (!segment_of(&segment, header, size, token) || fstat(file, &status) != 0) {

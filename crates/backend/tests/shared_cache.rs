@@ -1,7 +1,6 @@
 //! A rank's backend: pages in the segment, pages in the page cache, and reports of evicted pages.
 
 use std::fs;
-use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -278,50 +277,55 @@ fn two_ranks(size: u64) -> [Rank; 2] {
 fn ranks_that_read_neighbouring_pieces_read_the_file_once_for_all_of_them() {
     const PAGES: u64 = 48;
     let mut ranks = two_ranks(PAGES * PAGE);
+    let (mut read, mut left) = ([0, 0], 0);
     for page in 0..PAGES {
-        for (rank, part) in ranks.iter_mut().zip([2, 5]) {
+        for (rank, part) in [2, 5].into_iter().enumerate() {
             let at = page * PARTS + part;
-            assert_eq!(rank.fetch(at..at + 1), 1, "page {page}");
-            let held = rank.collective.segment().read(&rank.key(page), 1 << part);
-            let held = held.expect("filled");
+            let issued = ranks[rank].fetch(at..at + 1);
+            read[rank] += issued;
+            left += 1 - issued;
+            let held = ranks.iter().find_map(|rank| {
+                let segment = rank.collective.segment();
+                segment.read(&rank.key(page), 1 << part)
+            });
             let own = part as usize * 4096;
-            assert!(held[own..own + 4096].iter().all(|&byte| byte == 7));
+            assert!(
+                held.is_some_and(|held| held[own..own + 4096].iter().all(|&byte| byte == 7)),
+                "page {page}"
+            );
         }
     }
     let [one, two] = ranks.map(|rank| rank.collective.counts());
-    // The first reads a piece that covers both, which the second takes over, once that is known of the pages before.
-    assert!(two.taken >= PAGES / 2, "{two:?}");
+    // The first reads a piece that covers both, and the second leaves its part to it, once that is known of the pages before.
+    assert!(two.left_bytes >= PAGES / 2 * 4096, "{two:?}");
+    assert_eq!(two.left_bytes, left * 4096);
     assert!(one.beside_bytes >= PAGES / 2 * 3 * 4096, "{one:?}");
-    assert_eq!((one.taken, two.beside_bytes), (0, 0));
-    assert_eq!((one.filled, two.filled), (PAGES, PAGES));
+    assert_eq!((one.left_bytes, two.beside_bytes), (0, 0));
+    assert_eq!(read, [PAGES, two.filled]);
 }
 
 #[test]
-fn a_piece_that_another_rank_is_reading_is_waited_for_but_not_for_one_that_is_gone() {
-    let [mut one, two] = two_ranks(4 * PAGE);
+fn what_another_rank_has_or_is_reading_is_not_read_again() {
+    let [mut one, mut two] = two_ranks(4 * PAGE);
+    // It has part of it, and is reading another: whoever has claimed that may never fill it.
+    assert_eq!(two.fetch(16..17), 1);
     let key = one.key(1);
-    let state = one.state();
-    let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
+    let Claim::Fill(_reading) = two.collective.segment().claim(&key, 0b10, 0, false) else {
         panic!("not to be filled");
     };
-    // It is being read, slowly.
-    let file = fs::File::open(&one.meta.path).unwrap();
-    fill.from_file(file.as_fd(), 0b11, state).unwrap();
-    let id = one.submit(16..17);
-    std::thread::sleep(Duration::from_millis(1));
-    fill.commit();
-    one.until(|event| is_done(event, id));
-    assert_eq!(one.collective.counts().taken, 1);
+    assert_eq!(one.fetch(16..19), 1, "the third part alone");
+    assert_eq!(one.collective.segment().resident(&key), 0b100);
+    assert_eq!(one.collective.counts().left_bytes, 2 * 4096);
+    assert_eq!(one.fetch(16..18), 0);
+}
 
-    // Whoever has claimed this never fills it.
-    let key = one.key(2);
-    let Claim::Fill(mut fill) = two.collective.segment().claim(&key, 0b11, 0, false) else {
-        panic!("not to be filled");
-    };
-    fill.from_file(file.as_fd(), 0b11, state).unwrap();
-    assert_eq!(one.fetch(32..33), 1);
-    assert_eq!(one.collective.counts().taken, 1, "read from the file");
-    drop(fill);
+#[test]
+fn a_program_that_cannot_take_from_the_cache_has_nothing_filled() {
+    let mut rank = Rank::collective(8 * PAGE, 64);
+    assert_eq!(rank.fetch(0..16), 16);
+    rank.collective.give_up();
+    assert_eq!(rank.fetch(16..32), 0);
+    assert_eq!(rank.collective.counts().filled_bytes, PAGE);
 }
 
 /// Fetches the file, after the time in which its modification times could be another write's.

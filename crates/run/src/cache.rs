@@ -99,11 +99,11 @@ pub(super) struct CacheAccount {
 /// Counts of the cache's work.
 #[derive(Debug, Default, Serialize)]
 struct Counted {
-    /// Fills from the file system or another rank's part, and of these the latter.
+    /// Fills from the file system.
     filled: u64,
     filled_bytes: u64,
-    taken: u64,
-    taken_bytes: u64,
+    /// Bytes that this rank was foretold to read and left to other ranks of the host, which had them or were reading them.
+    left_bytes: u64,
     /// Fills that failed because the page was written meanwhile or cannot be read.
     lost: u64,
     /// Bytes that were read in one piece with predicted pages, because other ranks read such bytes of the pages before.
@@ -133,8 +133,7 @@ impl From<Counts> for Counted {
         Self {
             filled: counts.filled,
             filled_bytes: counts.filled_bytes,
-            taken: counts.taken,
-            taken_bytes: counts.taken_bytes,
+            left_bytes: counts.left_bytes,
             lost: counts.lost,
             beside_bytes: counts.beside_bytes,
             hit_local: counts.hits,
@@ -199,9 +198,9 @@ impl CacheAccount {
         });
         let rows = [
             format!(
-                "{} filled, {} of that from other ranks, {} beside what this one was foretold to read; {} evicted, {} of them unread; {} invalidated",
+                "{} filled, {} left to other ranks, {} beside what this one was foretold to read; {} evicted, {} of them unread; {} invalidated",
                 bytes(counts.filled_bytes),
-                bytes(counts.taken_bytes),
+                bytes(counts.left_bytes),
                 bytes(counts.beside_bytes),
                 counted(counts.evicted, "page", "pages"),
                 counts.evicted_unread,
@@ -288,7 +287,7 @@ mod tests {
             panic!("{rows:?}");
         };
         assert!(
-            filled.starts_with("192 KiB filled, 0 B of that from other ranks"),
+            filled.starts_with("192 KiB filled, 0 B left to other ranks"),
             "{filled}"
         );
         assert!(served.starts_with("3 of 4 reads served"), "{served}");

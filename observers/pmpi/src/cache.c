@@ -23,13 +23,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* How long a read waits for pages that are being filled, in ns, for all of them together: a read of 16 MiB has 256, each of which may
- * be late where ranks take the processors from their forereads. The fill's read of the file is under way, so that one of our own
- * would not be there sooner; a page of 64 KiB of a file system of eight servers comes within some milliseconds. */
-static const uint64_t PATIENCE = 10 * 1000 * 1000;
-/* How long a read of the file system is thought to take before the first, in ns. */
-static const uint64_t COST = 1000 * 1000;
-
 struct cached {
     struct cached *next;
     MPI_File handle;
@@ -44,7 +37,7 @@ struct cached {
     /* The descriptor whose flags were looked at last. */
     _Atomic int fd;
     struct remote *remote;
-    /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most. */
+    /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most; 0 before the first. */
     _Atomic uint64_t cost;
     char path[];
 };
@@ -164,7 +157,6 @@ static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, boo
     if (!file)
         return NULL;
     file->handle = handle;
-    file->cost = COST;
     file->fd = -1;
     strcpy(file->path, path);
     *here = all_here(comm);
@@ -258,16 +250,28 @@ struct piece {
     unsigned char *buffer;
 };
 
-static bool copy(const struct segment *segment, const struct piece *piece) {
+/* Copies what a segment has of these parts of a piece, and adds up the bytes; which parts that were. */
+static uint32_t copy(const struct segment *segment, const struct piece *piece, uint32_t parts, uint64_t *bytes) {
     uint32_t number;
-    uint64_t word;
-    if (!segment_find(segment, &piece->key, piece->version, piece->parts, &number, &word))
-        return false;
-    memcpy(piece->buffer, segment->pages + (uint64_t)number * SEGMENT_PAGE + piece->from, piece->len);
+    uint64_t word, copied = 0;
+    if (!segment_find(segment, &piece->key, piece->version, parts, &number, &word))
+        return 0;
+    const unsigned char *page = segment->pages + (uint64_t)number * SEGMENT_PAGE;
+    const uint32_t end = piece->from + piece->len;
+    parts &= segment_valid(word);
+    for (uint32_t rest = parts, from, to; rest; rest &= UINT32_MAX << to) {
+        from = (uint32_t)__builtin_ctz(rest);
+        to = from + (uint32_t)__builtin_ctz(~(rest >> from));
+        uint32_t first = from * SEGMENT_PART > piece->from ? from * SEGMENT_PART : piece->from;
+        uint32_t last = to * SEGMENT_PART < end ? to * SEGMENT_PART : end;
+        memcpy(piece->buffer + (first - piece->from), page + first, last - first);
+        copied += last - first;
+    }
     if (!segment_still(segment, number, word))
-        return false;
-    segment_used(segment, number, piece->parts);
-    return true;
+        return 0;
+    segment_used(segment, number, parts, segment == foreread_host.segments);
+    *bytes += copied;
+    return parts;
 }
 
 static uint64_t now(void) {
@@ -276,29 +280,44 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Waits for a page of a segment that is being filled, until the time `end` of the read, which the first wait sets; whether there was
- * one, and it is filled. */
-static bool wait_for(struct segment *segment, const struct piece *piece, uint64_t *end) {
+/* The longest that a read of any rank of this host has taken in this run, in ns. Those of the forereads do not count: where ranks wait
+ * busily, they take the processors from their forereads, and not from each other's reads. */
+static uint64_t slowest(void) {
+    size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    uint64_t most = 0;
+    for (size_t one = 0; one < count; one++) {
+        uint64_t took = atomic_load_explicit(&foreread_host.segments[one].header->slowest, memory_order_relaxed);
+        most = took > most ? took : most;
+    }
+    return most;
+}
+
+/* Waits for any of these parts of a page that a segment is being filled with, until the time `end` of the read, which the first wait
+ * sets; whether one is there. A read of our own, behind those under way, would take as long as such reads have taken in this run: it
+ * is made once that is over, and before the first was measured. */
+static bool wait_for(struct segment *segment, const struct piece *piece, uint32_t parts, uint64_t *end) {
     uint64_t hash = segment_hash(&piece->key);
     uint64_t filled = atomic_load_explicit(&segment->header->counts.filled, memory_order_relaxed);
     if (atomic_load_explicit(&segment->vain, memory_order_relaxed) == filled)
         return false;
     SEGMENT_EACH(segment, &piece->key, hash, number) {
         struct segment_slot *slot = &segment->slots[number];
-        if (*end == 0)
-            *end = now() + PATIENCE;
-        struct timespec until = {.tv_sec = (time_t)(*end / 1000000000), .tv_nsec = (long)(*end % 1000000000)};
         for (;;) {
             uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
-            uint32_t missing = piece->parts & ~segment_valid(word);
-            if (!segment_is_for(slot, &piece->key) || (missing & ~segment_filling(word)))
+            if (!segment_is_for(slot, &piece->key))
                 break;
-            if (!missing)
+            if (segment_valid(word) & parts &&
+                atomic_load_explicit(&slot->version, memory_order_acquire) == piece->version)
                 return true;
+            if (!(segment_filling(word) & parts))
+                break;
+            if (*end == 0)
+                *end = now() + slowest();
             if (now() >= *end) {
                 atomic_store_explicit(&segment->vain, filled, memory_order_relaxed);
                 break;
             }
+            struct timespec until = {.tv_sec = (time_t)(*end / 1000000000), .tv_nsec = (long)(*end % 1000000000)};
             atomic_fetch_add_explicit(&slot->waiters, 1, memory_order_seq_cst);
             /* The low half of the word, which whoever fills the page changes; the end is a time of the monotonic clock. */
             syscall(SYS_futex, (uint32_t *)&slot->word, FUTEX_WAIT_BITSET, (uint32_t)word, &until, NULL, FUTEX_BITSET_MATCH_ANY);
@@ -309,27 +328,46 @@ static bool wait_for(struct segment *segment, const struct piece *piece, uint64_
 }
 
 /* Where a page was, the nearest first. */
-enum source { NOWHERE, OWN, OWN_LATE, HOST, HOST_LATE, REMOTE };
+enum source { NOWHERE, OWN, HOST, REMOTE };
 
-static enum source take(const struct piece *piece, uint64_t *end) {
+/* Copies what the segments of this host have of these parts of a piece, and adds up the bytes of the own one and of the others; which
+ * parts are left. */
+static uint32_t gather(const struct piece *piece, uint32_t parts, uint64_t bytes[2]) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
-    for (size_t one = 0; one < count; one++) {
-        if (!copy(&foreread_host.segments[one], piece))
-            continue;
-        add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
-        return one == 0 ? OWN : HOST;
+    for (size_t one = 0; one < count && parts; one++)
+        parts &= ~copy(&foreread_host.segments[one], piece, parts, &bytes[one > 0]);
+    return parts;
+}
+
+/* Waits until a segment of this host has any of these parts of a piece. */
+static bool await(const struct piece *piece, uint32_t parts, uint64_t *end) {
+    size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
+    for (size_t one = 0; one < count; one++)
+        if (wait_for(&foreread_host.segments[one], piece, parts, end))
+            return true;
+    return false;
+}
+
+/* Copies a piece from wherever it is; `late` is set if that had to be waited for. */
+static enum source take(const struct piece *piece, uint64_t *end, bool *late) {
+    uint64_t bytes[2] = {0, 0};
+    uint32_t left = gather(piece, piece->parts, bytes);
+    while (left && await(piece, left, end)) {
+        uint32_t rest = gather(piece, left, bytes);
+        /* It is gone again. */
+        if (rest == left)
+            break;
+        left = rest;
+        *late = true;
     }
-    /* The own foreread may be waiting for another's. */
-    for (size_t one = 0; one < count; one++) {
-        struct segment *segment = &foreread_host.segments[one];
-        if (!wait_for(segment, piece, end) || !copy(segment, piece))
-            continue;
-        add(one == 0 ? &counts()->hit_bytes : &counts()->host_bytes, piece->len);
-        return one == 0 ? OWN_LATE : HOST_LATE;
+    if (!left) {
+        add(&counts()->hit_bytes, bytes[0]);
+        add(&counts()->host_bytes, bytes[1]);
+        return bytes[1] == 0 ? OWN : HOST;
     }
     uint64_t cost = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
-    if (foreread_remote_take(foreread_served->remote, piece->key.page, piece->version, piece->from, piece->len, piece->buffer,
-                             cost)) {
+    if (cost > 0 && foreread_remote_take(foreread_served->remote, piece->key.page, piece->version, piece->from, piece->len,
+                                         piece->buffer, cost)) {
         add(&counts()->remote_bytes, piece->len);
         return REMOTE;
     }
@@ -337,12 +375,12 @@ static enum source take(const struct piece *piece, uint64_t *end) {
 }
 
 /* Counts a read that was served as a whole where the farthest of its pages was. */
-static void served(enum source farthest) {
-    if (farthest == OWN || farthest == OWN_LATE)
-        add(&counts()->hits, 1);
-    if (farthest == OWN_LATE || farthest == HOST_LATE)
+static void served(enum source farthest, bool late) {
+    if (late)
         add(&counts()->late, 1);
-    if (farthest == HOST || farthest == HOST_LATE)
+    if (farthest == OWN)
+        add(&counts()->hits, 1);
+    if (farthest == HOST)
         add(&counts()->host_hits, 1);
     if (farthest == REMOTE)
         add(&counts()->remote_hits, 1);
@@ -393,6 +431,7 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     int before = errno;
     size_t taken = 0;
     uint64_t end = 0;
+    bool late = false;
     enum source farthest = NOWHERE;
     bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) == fd;
     bool ours = offset >= 0 && is_same(file, fd, &piece) && (asked || ask(file, fd));
@@ -406,14 +445,14 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
         piece.buffer = (unsigned char *)buffer + taken;
         if (!is_writable(piece.buffer, piece.len))
             break;
-        enum source source = take(&piece, &end);
+        enum source source = take(&piece, &end, &late);
         if (source == NOWHERE)
             break;
         farthest = source > farthest ? source : farthest;
         taken += piece.len;
     }
     if (taken == len)
-        served(farthest);
+        served(farthest, late);
     errno = before;
     return taken;
 }
@@ -424,6 +463,11 @@ uint64_t foreread_cache_missed(void) {
 }
 
 void foreread_cache_read(uint64_t begun) {
-    uint64_t mean = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
-    atomic_store_explicit(&foreread_served->cost, mean - mean / 8 + (now() - begun) / 8, memory_order_relaxed);
+    uint64_t took = now() - begun, mean = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
+    mean = mean == 0 ? took : mean - mean / 8 + took / 8;
+    atomic_store_explicit(&foreread_served->cost, mean, memory_order_relaxed);
+    _Atomic uint64_t *slowest = &foreread_host.segments[0].header->slowest;
+    uint64_t before = atomic_load_explicit(slowest, memory_order_relaxed);
+    while (took > before && !atomic_compare_exchange_weak_explicit(slowest, &before, took, memory_order_relaxed, memory_order_relaxed))
+        ;
 }

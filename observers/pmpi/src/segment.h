@@ -24,7 +24,8 @@
  *    changes it; nobody claims parts then. For that no part may have been marked before.
  *  - Read: parts are valid, the slot is for this page, and `version` is the file's state now; copy; generation and parts are the
  *    same as before the copy. Else what was copied is nobody's data.
- *  - Nobody waits for a slot but for a bounded time: who fills it may be dead.
+ *  - A page has one place on a host: what another rank's segment has, or is being filled there, is not filled in the own one.
+ *  - Nobody waits for a slot longer than a read of the file has taken: who fills it may be dead, or stopped.
  *  - Everything here may be written by another process at any time. Nothing but `slots`, checked when the segment is mapped, is
  *    ever used to find a place in it. */
 #ifndef FOREREAD_PMPI_SEGMENT_H
@@ -39,7 +40,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x4547415044414552) /* "READPAGE" */
 
 enum {
-    SEGMENT_VERSION = 3,
+    SEGMENT_VERSION = 4,
     SEGMENT_PART = 4096,
     SEGMENT_PARTS = 16,
     SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
@@ -81,7 +82,7 @@ struct segment_counts {
     _Atomic uint64_t changed;  /* files that changed while they were open, and were left to their file systems */
 
     _Atomic uint64_t filled, filled_bytes; /* fills that became valid */
-    _Atomic uint64_t taken, taken_bytes;   /* of these, from another rank's segment */
+    _Atomic uint64_t left_bytes;           /* foretold, and left to another rank of the host, which has them or is reading them */
     _Atomic uint64_t beside_bytes;         /* filled beside what the rank is foretold to read, because other ranks read it */
     _Atomic uint64_t lost;                 /* fills that did not: made void meanwhile, or not to be read */
     _Atomic uint64_t evicted, unread;      /* pages that had to make room; of these, with parts that were never read */
@@ -102,6 +103,8 @@ struct segment_header {
     _Atomic uint64_t file_count;
     /* How often parts were claimed: until then there is nothing to make void, and nothing to look for. See segment_holds(). */
     _Atomic uint64_t claimed;
+    /* The longest that a read of the rank's own has taken, in ns; 0 before the first. */
+    _Atomic uint64_t slowest;
     struct segment_counts counts;
     struct segment_peer peers[SEGMENT_PEERS];
     struct segment_file files[SEGMENT_FILES];
@@ -118,12 +121,13 @@ struct segment_slot {
     _Atomic uint64_t version;
     /* The clock at its last use. */
     _Atomic uint64_t used;
-    /* Parts that are foretold and not read since; parts that were never read. */
+    /* Parts that are foretold and not read since: in the low half to the owner, in the high half to ranks that have left them to it.
+     * Parts that were never read. */
     _Atomic uint32_t expected, fresh;
     /* How many wait for a fill, on the low half of `word`. */
     _Atomic uint32_t waiters;
-    /* In the low half, parts that the owner was foretold to read since the slot is the page's; in the high half, parts that it is
-     * reading from the file. For other ranks' foreread. */
+    /* In the low half, parts that the owner, or a rank that left them to it, was foretold to read since the slot is the page's; in the
+     * high half, parts that the owner is reading from the file. For the ranks' forereads. */
     _Atomic uint32_t wanted;
 };
 
@@ -253,8 +257,8 @@ static inline bool segment_is_for(const struct segment_slot *slot, const struct 
                 atomic_load_explicit(&(segment)->sets[set_].tag[way_], memory_order_relaxed) == segment_tag(hash) &&             \
                 segment_is_for(&(segment)->slots[number], key))
 
-/* A slot that has these parts of a page of a file in this state, and its word: what is read of it counts only if segment_still() says
- * so afterwards. */
+/* A slot that has any of these parts of a page of a file in this state, and its word: what is read of it counts only if
+ * segment_still() says so afterwards. */
 static inline bool segment_find(const struct segment *segment, const struct segment_key *key, uint64_t version, uint32_t parts,
                                 uint32_t *found, uint64_t *word)
 {
@@ -264,7 +268,7 @@ static inline bool segment_find(const struct segment *segment, const struct segm
         /* The word first: the key and the state are constant as long as the generation is. */
         *word = atomic_load_explicit(&segment->slots[number].word, memory_order_acquire);
         *found = number;
-        if ((segment_valid(*word) & parts) == parts && segment_is_for(&segment->slots[number], key) &&
+        if ((segment_valid(*word) & parts) != 0 && segment_is_for(&segment->slots[number], key) &&
             atomic_load_explicit(&segment->slots[number].version, memory_order_acquire) == version)
             return true;
     }
@@ -279,14 +283,15 @@ static inline bool segment_still(const struct segment *segment, uint32_t number,
     return segment_generation(now) == segment_generation(word) && (segment_valid(now) & segment_valid(word)) == segment_valid(word);
 }
 
-/* These parts of a slot were read. */
-static inline void segment_used(const struct segment *segment, uint32_t number, uint32_t parts)
+/* These parts of a slot were read, by the owner or by another rank. */
+static inline void segment_used(const struct segment *segment, uint32_t number, uint32_t parts, bool owner)
 {
     struct segment_slot *slot = &segment->slots[number];
     uint64_t now = atomic_fetch_add_explicit(&segment->header->clock, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->used, now + 1, memory_order_relaxed);
-    if (atomic_load_explicit(&slot->expected, memory_order_relaxed) & parts)
-        atomic_fetch_and_explicit(&slot->expected, ~parts, memory_order_relaxed);
+    uint32_t read = owner ? parts : parts << 16;
+    if (atomic_load_explicit(&slot->expected, memory_order_relaxed) & read)
+        atomic_fetch_and_explicit(&slot->expected, ~read, memory_order_relaxed);
     if (atomic_load_explicit(&slot->fresh, memory_order_relaxed) & parts)
         atomic_fetch_and_explicit(&slot->fresh, ~parts, memory_order_relaxed);
 }

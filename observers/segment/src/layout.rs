@@ -9,7 +9,7 @@ pub const ENV: &str = "FOREREAD_CACHE";
 /// The first word of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
 /// The layout's version.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a part: what is filled and read by itself.
 pub const PART: u64 = 4096;
 /// Parts of a page.
@@ -143,10 +143,8 @@ pub struct Counters {
     pub filled: AtomicU64,
     /// Bytes of them.
     pub filled_bytes: AtomicU64,
-    /// Of these, fills from another rank's segment.
-    pub taken: AtomicU64,
-    /// Bytes of them.
-    pub taken_bytes: AtomicU64,
+    /// Bytes that were foretold and left to another rank of the host, which has them or is reading them.
+    pub left_bytes: AtomicU64,
     /// Bytes that were filled beside what the rank is foretold to read, because other ranks read them.
     pub beside_bytes: AtomicU64,
     /// Fills that came to nothing.
@@ -171,6 +169,7 @@ pub struct Header {
     pub(crate) joined: AtomicU64,
     pub(crate) file_count: AtomicU64,
     pub(crate) claimed: AtomicU64,
+    pub(crate) slowest: AtomicU64,
     pub(crate) counts: Counters,
     pub(crate) peers: [Peer; PEERS],
     pub(crate) files: [File; FILES],

@@ -151,6 +151,27 @@ fn memory_belongs_to_whoever_fills_it_until_that_is_over_void_or_not() {
 }
 
 #[test]
+fn of_two_ranks_that_claim_a_page_at_least_one_reads_it() {
+    in_every_order(|| {
+        let worlds = [World::new(), World::new()];
+        let reads = |own: usize| {
+            let [own_world, peer] = [own, 1 - own].map(|one| Arc::clone(&worlds[one]));
+            thread::spawn(move || {
+                let claimed = own_world.take(&PAGE).unwrap();
+                // Rank 0 goes first.
+                let is_left = peer.slot.reads_before(claimed.parts, own == 1) != 0;
+                if !is_left {
+                    own_world.slot.set_reading(claimed.parts, true);
+                }
+                !is_left
+            })
+        };
+        let (one, other) = (reads(0), reads(1));
+        assert!(one.join().unwrap() | other.join().unwrap());
+    });
+}
+
+#[test]
 fn parts_are_claimed_once() {
     in_every_order(|| {
         let world = World::new();

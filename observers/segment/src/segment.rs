@@ -1,9 +1,11 @@
 //! A mapped segment: which page gets which slot, how it is filled, and what was done.
 //!
-//! Data flow: [`Segment::claim`] → [`Fill`]: from the file, or from another rank's segment → valid.
+//! Data flow: [`Segment::claim`] → [`Fill`] → from the file → valid. What another rank of the host has or is reading is
+//! [left](Segment::leave_to) to that: this segment's rank reads it there.
 //!
-//! Who has to make room: the page used least lately, but none that is foretold and not read yet, the paper's second chance. Where
-//! all are, the claim is refused, and whoever fills waits or insists.
+//! Who has to make room: the page used least lately, but none that is foretold and not read yet, the paper's second chance. Of those
+//! that are foretold to other ranks alone the oldest goes. Where all are foretold to the owner, the claim is refused, and whoever fills
+//! waits or insists.
 //!
 //! Invariant: only the owner gives slots to pages and to states of their files, one at a time.
 
@@ -99,8 +101,7 @@ pub struct Counts {
     pub changed: u64,
     pub filled: u64,
     pub filled_bytes: u64,
-    pub taken: u64,
-    pub taken_bytes: u64,
+    pub left_bytes: u64,
     pub beside_bytes: u64,
     pub lost: u64,
     pub evicted: u64,
@@ -298,7 +299,20 @@ impl Segment {
             .fold(0, |parts, word| parts | word.valid() | word.filling())
     }
 
-    /// The parts of a page that the owner was foretold to read, as long as the page has a slot.
+    /// Parts of a page that are there, of its file in this state where that is known, or being filled.
+    pub fn on_hand(&self, key: &Key, version: Option<u64>) -> u16 {
+        self.slots_of(key)
+            .fold(0, |parts, (_, slot)| parts | slot.on_hand(version))
+    }
+
+    /// These parts of a page, which are foretold to this segment's rank, are left to `peer`, which has them on hand.
+    pub fn leave_to(&self, peer: &Segment, key: &Key, parts: u16) {
+        peer.slots_of(key)
+            .for_each(|(_, slot)| slot.expect_elsewhere(parts));
+        count(&self.counters().left_bytes, bytes(parts));
+    }
+
+    /// The parts of a page that the owner, or a rank that left them to it, was foretold to read, as long as the page has a slot.
     pub fn wanted(&self, key: &Key) -> u16 {
         self.slots_of(key)
             .fold(0, |parts, (_, slot)| parts | slot.wanted())
@@ -365,6 +379,7 @@ impl Segment {
     pub fn discard(&self, key: &Key, parts: u16) {
         for (_, slot) in self.slots_of(key) {
             let word = slot.word();
+            let parts = parts & !slot.expected_elsewhere(word);
             if slot.is_for(key) && word.valid() & parts != 0 {
                 // Where something else of the page is just being filled it stays, and makes room when there is need.
                 let _ = slot.discard(word, parts);
@@ -379,36 +394,22 @@ impl Segment {
         count(&self.counters().voided, voided as u64);
     }
 
-    /// Copy these parts of a page to where they belong in the page `into`, if all of them are valid and stay so meanwhile; of a file in
-    /// this state, where that matters.
-    fn copy(&self, key: &Key, parts: u16, into: *mut u8, version: Option<u64>) -> bool {
-        let found = self.slots_of(key).find_map(|(number, slot)| {
+    /// What these parts of a page hold, if all of them are there and stay so meanwhile; as a rank reads them.
+    pub fn read(&self, key: &Key, parts: u16) -> Option<Vec<u8>> {
+        let (number, slot, word) = self.slots_of(key).find_map(|(number, slot)| {
             let word = slot.word();
-            let has = slot.is_for(key)
-                && word.valid() & parts == parts
-                && version.is_none_or(|version| slot.version() == version);
+            let has = slot.is_for(key) && word.valid() & parts == parts;
             has.then_some((number, slot, word))
-        });
-        let Some((number, slot, word)) = found else {
-            return false;
-        };
+        })?;
+        let mut page = vec![0; PAGE as usize];
         let from = self.map.page(number);
         for (at, len) in byte_runs(parts) {
-            // SAFETY: both are pages of mapped segments, and the run lies within a page; they are different segments' or a
-            // caller's own buffer. What another process may write meanwhile is found out below, and then counts for nothing.
-            unsafe { std::ptr::copy_nonoverlapping(from.add(at), into.add(at), len) };
+            // SAFETY: the run lies within the page of a slot, which is mapped, and within `page`. What another process may write
+            // meanwhile is found out below, and then counts for nothing.
+            unsafe { std::ptr::copy_nonoverlapping(from.add(at), page[at..].as_mut_ptr(), len) };
         }
-        slot.is_still(word)
-    }
-
-    /// What these parts of a page hold, if they are there; as a rank reads them.
-    pub fn read(&self, key: &Key, parts: u16) -> Option<Vec<u8>> {
-        let mut page = vec![0; PAGE as usize];
-        let is_good = self.copy(key, parts, page.as_mut_ptr(), None);
-        is_good.then(|| {
-            let clock = self.clock();
-            self.slots_of(key)
-                .for_each(|(_, slot)| slot.read(parts, clock));
+        slot.is_still(word).then(|| {
+            slot.read(parts, self.clock());
             page
         })
     }
@@ -434,8 +435,7 @@ impl Segment {
             changed,
             filled,
             filled_bytes,
-            taken,
-            taken_bytes,
+            left_bytes,
             beside_bytes,
             lost,
             evicted,
@@ -486,9 +486,11 @@ impl Segment {
         }
         let slot = |number: u32| &self.map.slots()[number as usize];
         let oldest = |&(number, _): &(u32, Word)| slot(number).used();
-        let is_over = |&(number, word): &(u32, Word)| slot(number).expected(word) == 0;
-        let over = all().filter(is_over).min_by_key(oldest);
-        over.or_else(|| all().filter(|_| insist).min_by_key(oldest))
+        let is_own = |&(number, word): &(u32, Word)| slot(number).expected(word) != 0;
+        let is_others = |&(number, word): &(u32, Word)| slot(number).expected_elsewhere(word) != 0;
+        let over = all().filter(|one| insist || !is_own(one));
+        // Those of others last, and of those that are the owner's, too.
+        over.min_by_key(|one| (is_own(one), is_others(one), oldest(one)))
     }
 
     fn clock(&self) -> u64 {

@@ -59,14 +59,15 @@ pub struct Slot {
     pub(crate) version: AtomicU64,
     /// The clock at its last use.
     pub(crate) used: AtomicU64,
-    /// Parts that are foretold and not read since.
+    /// In the low half, parts that are foretold to the owner and not read since; in the high half, the same of other ranks, which
+    /// read them here.
     pub(crate) expected: AtomicU32,
     /// Parts that were never read.
     pub(crate) fresh: AtomicU32,
     /// How many wait for a fill.
     pub(crate) waiters: AtomicU32,
-    /// In the low half, parts that the owner was foretold to read since the slot is the page's; in the high half, parts that it is
-    /// reading from the file. For other ranks' foreread.
+    /// In the low half, parts that the owner, or a rank that left them to it, was foretold to read since the slot is the page's; in the
+    /// high half, parts that the owner is reading from the file. For the ranks' forereads.
     pub(crate) wanted: AtomicU32,
 }
 
@@ -76,6 +77,16 @@ pub struct Claimed {
     generation: u32,
     /// Which.
     pub parts: u16,
+}
+
+impl Claimed {
+    /// These of the parts, claimed by themselves.
+    pub fn split(&mut self, parts: u16) -> Self {
+        let generation = self.generation;
+        let parts = self.parts & parts;
+        self.parts &= !parts;
+        Self { generation, parts }
+    }
 }
 
 impl Slot {
@@ -215,6 +226,13 @@ impl Slot {
         }
     }
 
+    /// Parts that are being filled, and those that are valid of its file in this state, where that is known.
+    pub fn on_hand(&self, version: Option<u64>) -> u16 {
+        let word = self.word();
+        let is_new = version.is_none_or(|version| self.version() == version);
+        word.filling() | if is_new { word.valid() } else { 0 }
+    }
+
     /// The state of its file that what is valid is as new as, at least; of the page only while the generation stays the same.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
@@ -223,6 +241,13 @@ impl Slot {
     /// These parts are foretold.
     pub fn expect(&self, parts: u16) {
         self.expected.fetch_or(parts.into(), Ordering::Relaxed);
+        self.wanted.fetch_or(parts.into(), Ordering::Relaxed);
+    }
+
+    /// These parts are foretold to another rank, which will read them here.
+    pub fn expect_elsewhere(&self, parts: u16) {
+        self.expected
+            .fetch_or(u32::from(parts) << 16, Ordering::Relaxed);
         self.wanted.fetch_or(parts.into(), Ordering::Relaxed);
     }
 
@@ -241,14 +266,22 @@ impl Slot {
         }
     }
 
-    /// Whether all of these parts are being read from the file.
-    pub fn is_reading(&self, parts: u16) -> bool {
-        (self.wanted.load(Ordering::Relaxed) >> 16) as u16 & parts == parts
+    /// Of these parts, which another rank has claimed in its own segment, those that the owner of this slot has claimed as well and reads:
+    /// what it reads already, and all of them if it goes first of the two.
+    pub fn reads_before(&self, parts: u16, is_first: bool) -> u16 {
+        let parts = self.word().filling() & parts;
+        let reading = (self.wanted.load(Ordering::Relaxed) >> 16) as u16;
+        if is_first { parts } else { parts & reading }
     }
 
-    /// Those of its valid parts that are foretold and not read since.
+    /// Those of its valid parts that are foretold to the owner and not read since.
     pub fn expected(&self, word: Word) -> u16 {
         self.expected.load(Ordering::Relaxed) as u16 & word.valid()
+    }
+
+    /// Those of its valid parts that are foretold to other ranks and not read since.
+    pub fn expected_elsewhere(&self, word: Word) -> u16 {
+        (self.expected.load(Ordering::Relaxed) >> 16) as u16 & word.valid()
     }
 
     /// Those of its valid parts that were never read.
@@ -278,13 +311,6 @@ impl Slot {
     /// Whether anybody waits for it to be filled, on [`Slot::address`].
     pub fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) != 0
-    }
-
-    /// Be counted among those who wait meanwhile.
-    pub fn wait(&self, wait: impl FnOnce()) {
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        wait();
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Where its state is.

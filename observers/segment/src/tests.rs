@@ -46,10 +46,10 @@ fn facts() -> Vec<String> {
     }
     sizes!("header" Header, "counts" Counters, "peer" Peer, "file" File, "set" Set, "slot" Slot, "place" Hint);
     places!(
-        "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, counts,
+        "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, slowest, counts,
             peers, files;
         "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, changed, filled,
-            filled_bytes, taken, taken_bytes, beside_bytes, lost, evicted, unread;
+            filled_bytes, left_bytes, beside_bytes, lost, evicted, unread;
         "peer" Peer: token, pid, fd;
         "file" File: dev, ino, direct, version;
         "slot" Slot: word, dev, ino, page, version, used, expected, fresh, waiters, wanted;

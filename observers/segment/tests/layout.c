@@ -15,11 +15,11 @@ static void facts(void)
 {
     SIZE(header), SIZE(counts), SIZE(peer), SIZE(file), SIZE(set), SIZE(slot), SIZE(place);
     AT(header, magic), AT(header, version), AT(header, slots), AT(header, token), AT(header, mode), AT(header, peer_count);
-    AT(header, clock), AT(header, logged), AT(header, joined), AT(header, file_count), AT(header, claimed), AT(header, counts);
+    AT(header, clock), AT(header, logged), AT(header, joined), AT(header, file_count), AT(header, claimed), AT(header, slowest), AT(header, counts);
     AT(header, peers), AT(header, files);
     AT(counts, hits), AT(counts, hit_bytes), AT(counts, host_hits), AT(counts, host_bytes), AT(counts, remote_hits);
     AT(counts, remote_bytes), AT(counts, late), AT(counts, missed), AT(counts, voided), AT(counts, changed), AT(counts, filled), AT(counts, filled_bytes);
-    AT(counts, taken), AT(counts, taken_bytes), AT(counts, beside_bytes), AT(counts, lost);
+    AT(counts, left_bytes), AT(counts, beside_bytes), AT(counts, lost);
     AT(counts, evicted), AT(counts, unread);
     AT(peer, token), AT(peer, pid), AT(peer, fd), AT(file, dev), AT(file, ino), AT(file, direct);
     AT(file, version);
@@ -69,7 +69,7 @@ static int readers(const char *value)
                     printf("page %lu part %u holds %lu\n", page, part, words[at]);
                     return 5;
                 }
-            segment_used(&segment, number, UINT32_C(1) << part);
+            segment_used(&segment, number, UINT32_C(1) << part, true);
             atomic_fetch_add(&segment.header->counts.hits, 1);
             if (++good % 97 == 0)
                 segment_void(&segment.slots[number]);

@@ -197,27 +197,90 @@ fn what_is_given_back_makes_room() {
 }
 
 #[test]
-fn another_ranks_pages_are_taken_over() {
+fn what_another_rank_has_or_is_filling_is_on_hand_there() {
     let (own, peer) = (
         Segment::create(PAGE).unwrap(),
         Segment::create(PAGE).unwrap(),
     );
     let file = file(PAGE);
     let mapped = opened(&peer).unwrap();
-    let take_of = |parts, version| match own.claim(&key(0), parts, 0, false) {
-        Claim::Fill(mut fill) => fill
-            .from_peer(&mapped, parts, version)
-            .then(|| fill.commit()),
-        _ => None,
-    };
-    let take = |parts| take_of(parts, VERSION);
-    assert_eq!(take(0b11), None);
     assert_eq!(fill(&peer, &file, 0, 0b10, false), Some(0b10));
-    assert_eq!(take(0b11), None, "it does not have all of it");
-    assert_eq!(take_of(0b10, VERSION + 1), None, "the file has changed");
-    assert_eq!(take(0b10), Some(0b10));
-    assert_eq!(own.read(&key(0), 0b10).unwrap()[PART as usize], 1);
-    assert_eq!(own.counts().taken_bytes, PART);
+    let filling = peer.claim(&key(0), 0b100, 0, false);
+    assert!(matches!(filling, Claim::Fill(_)));
+    assert_eq!(mapped.on_hand(&key(0), None), 0b110);
+    assert_eq!(mapped.on_hand(&key(0), Some(VERSION)), 0b110);
+    assert_eq!(
+        mapped.on_hand(&key(0), Some(VERSION + 1)),
+        0b100,
+        "the file has changed"
+    );
+    assert_eq!(mapped.on_hand(&key(1), None), 0);
+    own.leave_to(&mapped, &key(0), 0b110);
+    assert_eq!(own.counts().left_bytes, 2 * PART);
+    assert_eq!(peer.wanted(&key(0)), 0b110);
+}
+
+#[test]
+fn a_page_left_to_another_rank_is_given_back_by_nobody_and_makes_room_last() {
+    let (own, peer) = (
+        Segment::create(PAGE).unwrap(),
+        Segment::create(2 * PAGE).unwrap(),
+    );
+    let file = file(8 * PAGE);
+    for page in 0..2 {
+        assert_eq!(fill(&peer, &file, page, 0b1, false), Some(0b1));
+    }
+    own.leave_to(&peer, &key(0), 0b1);
+    for page in 0..2 {
+        assert!(peer.read(&key(page), 0b1).is_some());
+        peer.discard(&key(page), 0b1);
+    }
+    assert_eq!(peer.resident(&key(0)), 0b1);
+    assert_eq!(peer.resident(&key(1)), 0);
+    // The free one, then the one that is read, and only then the other rank's.
+    for (page, left) in [(2, 0b1), (3, 0b1), (4, 0)] {
+        assert_eq!(fill(&peer, &file, page, 0b1, false), Some(0b1));
+        assert_eq!(peer.resident(&key(0)), left, "page {page}");
+        if page == 2 {
+            assert!(peer.read(&key(page), 0b1).is_some());
+        }
+    }
+}
+
+#[test]
+fn of_two_ranks_that_claim_a_page_at_once_one_reads_it() {
+    let two = [
+        Segment::create(PAGE).unwrap(),
+        Segment::create(PAGE).unwrap(),
+    ];
+    let claim = |segment| match Segment::claim(segment, &key(0), 0b11, 0b1100, false) {
+        Claim::Fill(fill) => fill,
+        other => panic!("{other:?}"),
+    };
+    let [mut one, mut other] = two.each_ref().map(claim);
+    // Both look after both have claimed.
+    one.leave_to(&two[1]);
+    other.leave_to(&two[0]);
+    let parts = [one.parts(), other.parts()];
+    assert!(parts == [0b1111, 0] || parts == [0, 0b1111], "{parts:?}");
+    drop((one, other));
+    // The first is reading when the other claims, which is left to it whoever goes first otherwise.
+    for (first, second) in [(0, 1), (1, 0)] {
+        let reading = claim(&two[first]);
+        reading.begin_reading();
+        let mut late = claim(&two[second]);
+        late.leave_to(&two[first]);
+        assert_eq!((late.parts(), late.wanted()), (0, 0));
+    }
+    // What is read beside alone is of no use.
+    let Claim::Fill(reading) = two[0].claim(&key(0), 0b11, 0, false) else {
+        panic!("nothing claimed");
+    };
+    reading.begin_reading();
+    let mut late = claim(&two[1]);
+    late.leave_to(&two[0]);
+    assert_eq!(late.parts(), 0);
+    assert_eq!(two[1].resident(&key(0)), 0);
 }
 
 /// A segment as another process would open it.

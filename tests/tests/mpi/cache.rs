@@ -86,6 +86,12 @@ pub const TESTS: &[Test] = &[
         stuck,
     ),
     (
+        "no_page_is_waited_for_before_a_read_was_measured",
+        ALL,
+        Needs::C,
+        unmeasured,
+    ),
+    (
         "a_long_read_waits_no_longer_for_all_of_its_pages_than_for_one",
         ALL,
         Needs::C,
@@ -401,6 +407,11 @@ fn long(mpi: Mpi) {
     // Of 16 pages that come 4 ms after each other.
     let ran = same(mpi, 1, "whole,waited,slow", "once");
     assert!(ran.served() < 8 * 65536, "{:?}", ran.counts);
+}
+
+fn unmeasured(mpi: Mpi) {
+    let ran = same(mpi, 1, "whole,waited,new", "once");
+    assert_eq!(ran.served(), 0, "{:?}", ran.counts);
 }
 
 fn endings(mpi: Mpi) {

@@ -1,6 +1,7 @@
 //! What is known of a rank's part of the collective cache, for the backend that fills it and for whoever reports of it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_plan::FileId;
@@ -19,6 +20,8 @@ struct Inner {
     asked: Mutex<HashSet<FileId>>,
     /// What was found out of file systems, by their names.
     homes: Mutex<BTreeMap<String, Mode>>,
+    /// Whether nobody can take anything from it.
+    is_useless: AtomicBool,
 }
 
 impl Collective {
@@ -29,6 +32,7 @@ impl Collective {
             decided,
             asked: Mutex::default(),
             homes: Mutex::default(),
+            is_useless: AtomicBool::new(false),
         }))
     }
 
@@ -39,6 +43,15 @@ impl Collective {
 
     pub(super) fn is_asked(&self, file: FileId) -> bool {
         lock(&self.0.asked).contains(&file)
+    }
+
+    /// The program has no library that takes pages from it: nothing more is filled.
+    pub fn give_up(&self) {
+        self.0.is_useless.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_useless(&self) -> bool {
+        self.0.is_useless.load(Ordering::Relaxed)
     }
 
     /// The segment.

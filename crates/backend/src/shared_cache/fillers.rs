@@ -26,7 +26,7 @@ use foreread_sys::processor::Aside;
 
 use super::collective::{Collective, lock};
 use super::filled::{Filled, Met};
-use super::peers::{Peers, ReadPace};
+use super::peers::{Peers, leave, settle};
 use super::sharing::Sharing;
 use crate::Event;
 use crate::page_cache::file::Opened;
@@ -96,7 +96,6 @@ struct Shared {
     /// Files that some thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
     peers: Peers,
-    pace: ReadPace,
     sharing: Mutex<Sharing>,
     events: Sender<Event>,
     found: Sender<CacheTrial>,
@@ -125,7 +124,6 @@ impl Fillers {
                 files,
                 open: Mutex::default(),
                 peers: Peers::default(),
-                pace: ReadPace::default(),
                 sharing: Mutex::default(),
                 events,
                 found,
@@ -293,25 +291,23 @@ impl Shared {
             let Some((key, parts)) = key.first().copied() else {
                 return Next::Done(job);
             };
-            let segment = self.collective.segment();
-            let beside = self.beside(job.file, (key, parts));
-            match segment.claim(&key, parts, beside, false) {
-                Claim::There => {
-                    self.found(&job, &key, parts);
-                    return Next::Done(job);
-                }
-                Claim::Fill(fill) => {
+            match self.claim(job.file, (key, parts), false) {
+                Some(Claim::Fill(fill)) => {
                     queue.blocked = None;
                     queue.astray = false;
                     let mut fills = vec![fill];
                     self.follow(&mut queue, &job, pages.end, &mut fills);
                     return Next::Fill(job, fills);
                 }
-                Claim::Full => {}
+                Some(Claim::Full) => {}
+                Some(Claim::There) | None => {
+                    self.found(&job, &key, parts);
+                    return Next::Done(job);
+                }
             }
-            queue.note_blocked(segment);
+            queue.note_blocked(self.collective.segment());
             if queue.astray
-                && let Claim::Fill(fill) = segment.claim(&key, parts, beside, true)
+                && let Some(Claim::Fill(fill)) = self.claim(job.file, (key, parts), true)
             {
                 return Next::Fill(job, vec![fill]);
             }
@@ -340,9 +336,7 @@ impl Shared {
             let Some(&(key, parts)) = keys.as_ref().and_then(|keys| keys.first()) else {
                 return;
             };
-            let beside = self.beside(job.file, (key, parts));
-            let Claim::Fill(fill) = self.collective.segment().claim(&key, parts, beside, false)
-            else {
+            let Some(Claim::Fill(fill)) = self.claim(job.file, (key, parts), false) else {
                 return;
             };
             fills.push(fill);
@@ -351,12 +345,23 @@ impl Shared {
         }
     }
 
-    /// The parts of a page to be read with those wanted of it, for other ranks.
-    fn beside(&self, file: FileId, wanted: (Key, u16)) -> u16 {
-        let peers = self.peers.of(self.collective.segment());
-        let own = std::iter::once(self.collective.segment());
-        let segments = own.chain(peers.iter().map(|peer| &peer.segment));
-        lock(&self.sharing).beside(file, wanted, segments)
+    /// Claim these parts of a page, and those to be read with them for other ranks; `None` where others have or read all that is missing.
+    fn claim(&self, file: FileId, (key, wanted): (Key, u16), insist: bool) -> Option<Claim<'_>> {
+        if self.collective.is_useless() {
+            return None;
+        }
+        let segment = self.collective.segment();
+        let peers = self.peers.of(segment);
+        let (remaining, missing) = leave(segment, &peers, (&key, wanted));
+        if remaining == 0 {
+            return None;
+        }
+        let all = std::iter::once(segment).chain(peers.iter().map(|peer| &**peer));
+        let beside = lock(&self.sharing).beside(file, (key, wanted), all);
+        match segment.claim(&key, remaining, beside & missing, insist) {
+            Claim::Fill(mut fill) => settle(&mut fill, &peers).then_some(Claim::Fill(fill)),
+            other => Some(other),
+        }
     }
 
     /// Wait for a call, but no longer than this; whether nobody called.
@@ -433,35 +438,7 @@ impl Shared {
         let Some(Met { version: state, .. }) = met.filter(|_| !begun.is_empty()) else {
             return;
         };
-        let peers = self.peers.of(self.collective.segment());
-        // What another rank is about to have comes last: it is there by then, more likely than not.
-        let (mut own, mut others) = (Vec::new(), Vec::new());
-        for (mut fill, parts) in begun {
-            let wanted = fill.wanted() & parts;
-            if peers
-                .iter()
-                .any(|peer| fill.from_peer(&peer.segment, wanted, state))
-            {
-                self.fill(job, fill);
-            } else if peers.iter().any(|peer| peer.is_waited_for(&fill, wanted)) {
-                others.push((fill, parts));
-            } else {
-                own.push((fill, parts));
-            }
-        }
-        self.read_run(job, own, fd, state);
-        for (mut fill, parts) in others {
-            let wanted = fill.wanted() & parts;
-            let peer = peers.iter().find(|peer| peer.is_waited_for(&fill, wanted));
-            if peer.is_some_and(|peer| {
-                peer.wait_for(&fill, wanted, self.pace.longest())
-                    && fill.from_peer(&peer.segment, wanted, state)
-            }) {
-                self.fill(job, fill);
-            } else {
-                self.read_run(job, vec![(fill, parts)], fd, state);
-            }
-        }
+        self.read_run(job, begun, fd, state);
     }
 
     /// A page that was claimed is about to be read: the parts that its file has of it in full; `None` if none of them is wanted.
@@ -496,10 +473,8 @@ impl Shared {
     /// Read these parts of pages from their file.
     fn read_run(&self, job: &Job, mut run: Vec<(Fill<'_>, u16)>, fd: &OwnedFd, state: u64) {
         let mut fills: Vec<_> = run.iter_mut().map(|(fill, parts)| (fill, *parts)).collect();
-        let asked = Instant::now();
         // What could not be read is not filled.
         let _ = Fill::all_from_file(&mut fills, fd.as_fd(), state);
-        self.pace.took(asked.elapsed());
         for (fill, _) in run {
             self.fill(job, fill);
         }

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::{Duration, Instant};
 
 use super::{Segment, byte_runs, bytes, count};
 use crate::atomic::AtomicU64;
@@ -65,7 +64,6 @@ impl Fill<'_> {
             if !segment.renew(fill.slot, &mut fill.claimed, version) {
                 continue;
             }
-            fill.slot().set_reading(parts, true);
             let page = fill.segment.map.page(fill.slot);
             pieces.extend(byte_runs(parts).map(|(at, len)| Piece {
                 fill: number,
@@ -96,32 +94,34 @@ impl Fill<'_> {
         read
     }
 
-    /// Fill these of them from another rank's segment, if that has all of them, of the file in the state `version`.
-    pub fn from_peer(&mut self, peer: &Segment, parts: u16, version: u64) -> bool {
-        let segment = self.segment;
-        let page = segment.map.page(self.slot);
-        let parts = parts & self.claimed.parts;
-        let is_good = segment.renew(self.slot, &mut self.claimed, version)
-            && peer.copy(&self.key, parts, page, Some(version));
-        if is_good {
-            self.filled = parts;
-            let counts = self.segment.counters();
-            count(&counts.taken, 1);
-            count(&counts.taken_bytes, bytes(self.filled));
+    /// Those that another rank has claimed at the same time, in its segment `peer`, and reads first, are left to it; all of them where
+    /// nothing that is foretold remains. Of two ranks that have claimed the same and see each other one goes first.
+    pub fn leave_to(&mut self, peer: &Segment) {
+        let is_first = peer.token() < self.segment.token();
+        let mut left = peer.slots_of(&self.key).fold(0, |left, (_, slot)| {
+            let theirs = slot.reads_before(self.claimed.parts, is_first);
+            slot.expect_elsewhere(theirs & self.wanted);
+            left | theirs
+        });
+        if left == 0 {
+            return;
         }
-        is_good
+        count(
+            &self.segment.counters().left_bytes,
+            bytes(self.wanted & left),
+        );
+        self.wanted &= !left;
+        if self.wanted == 0 {
+            left = self.claimed.parts;
+        }
+        let let_go = self.claimed.split(left);
+        self.slot().commit(let_go, 0);
+        self.wake();
     }
 
-    /// Whether another rank is going to fill these parts, so that they need only be [waited for](Segment::wait): it reads them from
-    /// the file, or has claimed them and comes before this one. Of two that have claimed the same and see each other, one goes first.
-    pub fn comes_after(&self, peer: &Segment, parts: u16) -> bool {
-        let is_first = peer.token() < self.segment.token();
-        peer.slots_of(&self.key).any(|(_, slot)| {
-            let word = slot.word();
-            let missing = parts & self.claimed.parts & !word.valid();
-            let is_on_its_way = missing != 0 && missing & !word.filling() == 0;
-            is_on_its_way && (is_first || slot.is_reading(missing))
-        })
+    /// All of these are about to be read from the file.
+    pub fn begin_reading(&self) {
+        self.slot().set_reading(self.claimed.parts, true);
     }
 
     /// What was filled becomes valid; which parts. None if the page was made void meanwhile.
@@ -163,10 +163,15 @@ impl Fill<'_> {
             },
             1,
         );
-        if slot.has_waiters() {
-            wake(slot.address());
-        }
+        self.wake();
         is_valid
+    }
+
+    /// Whoever waits for any of these looks again.
+    fn wake(&self) {
+        if self.slot().has_waiters() {
+            wake(self.slot().address());
+        }
     }
 }
 
@@ -231,32 +236,6 @@ impl Drop for Fill<'_> {
     }
 }
 
-impl Segment {
-    /// Wait until these parts of a page, which this segment's rank is filling, are valid, but no longer than `most`; whether they are.
-    pub fn wait(&self, key: &Key, parts: u16, most: Duration) -> bool {
-        let until = Instant::now() + most;
-        loop {
-            let state = |(_, slot)| {
-                let slot: &Slot = slot;
-                let word = slot.word();
-                let missing = parts & !word.valid();
-                (missing & !word.filling() == 0).then_some((slot, word, missing))
-            };
-            let Some((slot, word, missing)) = self.slots_of(key).find_map(state) else {
-                return false;
-            };
-            if missing == 0 {
-                return true;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            slot.wait(|| sleep(slot.address(), word.low(), left));
-        }
-    }
-}
-
 /// The lower half of a slot's state, which a fill changes.
 fn half(word: *const AtomicU64) -> *const u32 {
     word.cast::<u32>()
@@ -268,23 +247,5 @@ fn wake(word: *const AtomicU64) {
     // SAFETY: the word is mapped; the call writes nothing.
     unsafe {
         libc::syscall(libc::SYS_futex, half(word), libc::FUTEX_WAKE, i32::MAX);
-    }
-}
-
-/// Waits until somebody [wakes](wake) it, for this time at most, or not at all where the lower half is another by now.
-fn sleep(word: *const AtomicU64, low: u32, most: Duration) {
-    let time = libc::timespec {
-        tv_sec: most.as_secs().cast_signed(),
-        tv_nsec: most.subsec_nanos().into(),
-    };
-    // SAFETY: the word is mapped; the call writes nothing. That the wait was cut short is found out by whoever looks again.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            half(word),
-            libc::FUTEX_WAIT,
-            low,
-            &raw const time,
-        );
     }
 }
