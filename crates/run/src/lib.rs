@@ -416,6 +416,9 @@ fn help(
     let started = link.started()?;
     account.all_cpu = usage::of_all().ok();
     args.let_go();
+    if let Some(collective) = collective.as_ref().filter(|_| !started.has_library) {
+        collective.give_up();
+    }
     if let Some(late) = started.late {
         account.remark(format!("{late} when the program was started"));
     }
