@@ -316,7 +316,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             let disk = Disk::ready(kind, &data, tools)?;
             match case.group {
                 Group::Files => {
-                    let how = (&settings, cli.variants.as_slice());
+                    let how = (&settings, cli.variants());
                     let measured = files::measure(case, &disk, &data, how, tools, say)?;
                     results.files_figures.push(files::figures::of(&measured));
                     results.files.push(measured);

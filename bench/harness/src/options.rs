@@ -32,9 +32,12 @@ pub struct Cli {
     /// runs of each variant [default: 4 quick, 20 otherwise].
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
-    /// Only these variants of the group files, each beside plain runs.
+    /// Only these variants of the group files.
     #[arg(long = "variant", value_name = "NAME", value_enum)]
-    pub variants: Vec<Variant>,
+    variants: Vec<Variant>,
+    /// Of the group files the paper's sweep: models by the nodes and the order of their partitions.
+    #[arg(long, conflicts_with = "variants")]
+    sweep: bool,
     /// After so many minutes, leave out what was not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,
@@ -86,6 +89,17 @@ pub struct Cli {
     pub entries: u64,
     #[command(subcommand)]
     pub command: Option<Task>,
+}
+
+impl Cli {
+    /// The variants of the group files.
+    pub fn variants(&self) -> &[Variant] {
+        match self.variants.as_slice() {
+            [] if self.sweep => &Variant::SWEEP,
+            [] => &Variant::USUAL,
+            named => named,
+        }
+    }
 }
 
 #[derive(Subcommand)]

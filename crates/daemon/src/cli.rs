@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use foreread_words::units;
 
-use crate::{IoPriority, Model, ObserverChoice, Options};
+use crate::{IoPriority, Model, ObserverChoice, Options, PartitionLimits};
 
 /// Where root's daemon is asked.
 pub const SYSTEM_SOCKET: &str = "/run/foreread/daemon.sock";
@@ -46,6 +46,9 @@ pub struct Settings {
     /// Model that predicts
     #[arg(long, value_enum, default_value_t = Named::Epcm)]
     pub model: Named,
+    /// Nodes and order of the partitions of PCM and EPCM, for measurements
+    #[arg(long, value_name = "NODES/ORDER", hide = true, value_parser = partitions)]
+    pub partitions: Option<PartitionLimits>,
     /// Least likelihood at which a file is fetched, above 0.5
     #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
     pub threshold: f64,
@@ -82,6 +85,7 @@ impl Settings {
             state: std::path::absolute(state)?,
             socket: std::path::absolute(socket)?,
             model: self.model.into(),
+            partitions: self.partitions,
             threshold: self.threshold,
             budget: self.budget,
             observer: self.observer.into(),
@@ -107,6 +111,16 @@ pub fn share(text: &str) -> Result<f64, String> {
     let share: Option<f64> = text.parse().ok();
     let share = share.filter(|share| *share > 0.5 && *share <= 1.0);
     share.ok_or_else(|| "not a number above 0.5 and up to 1".to_owned())
+}
+
+/// The limits of partitions, as in `64/45`.
+fn partitions(text: &str) -> Result<PartitionLimits, String> {
+    let limits = text.split_once('/').and_then(|(nodes, order)| {
+        let (nodes, order) = (nodes.parse().ok()?, order.parse().ok()?);
+        Some(PartitionLimits { nodes, order })
+    });
+    let limits = limits.filter(|one| (1..=one.nodes).contains(&one.order));
+    limits.ok_or_else(|| "not NODES/ORDER with an order from 1 to the nodes".to_owned())
 }
 
 /// Whether this process is root's.
@@ -142,6 +156,9 @@ pub enum Named {
     Pcm,
     /// EPCM: deep patterns, which predict sequences of files
     Epcm,
+    /// EPCM as published, for measurements
+    #[value(hide = true)]
+    PublishedEpcm,
 }
 
 impl From<Named> for Model {
@@ -150,6 +167,7 @@ impl From<Named> for Model {
             Named::Last => Self::LastSuccessor,
             Named::Pcm => Self::Pcm,
             Named::Epcm => Self::Epcm,
+            Named::PublishedEpcm => Self::PublishedEpcm,
         }
     }
 }
@@ -192,6 +210,20 @@ impl From<Priority> for IoPriority {
         match priority {
             Priority::Low => Self::Low,
             Priority::Normal => Self::Normal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_partitions_are_two_numbers_of_which_the_second_is_not_larger() {
+        let (nodes, order) = (64, 45);
+        assert_eq!(partitions("64/45"), Ok(PartitionLimits { nodes, order }));
+        for wrong in ["64", "45/64", "64/0", "0/0", "64/x", "-1/1", ""] {
+            assert!(partitions(wrong).is_err(), "{wrong}");
         }
     }
 }

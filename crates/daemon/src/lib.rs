@@ -41,7 +41,7 @@ mod upkeep;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
 pub use observer::open;
-pub use options::{IoPriority, Model, ObserverChoice, Options};
+pub use options::{IoPriority, Model, ObserverChoice, Options, PartitionLimits};
 pub use saved::predict_saved;
 pub use serve::serve;
 pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};

@@ -26,6 +26,17 @@ pub enum Model {
     /// Deep partitions of 64 nodes that predict sequences, and go on in the next partition.
     #[default]
     Epcm,
+    /// EPCM as it was published: without what the daemon has beside it (docs/models.md).
+    PublishedEpcm,
+}
+
+/// The limits of a model's partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionLimits {
+    /// Nodes of a partition, with the one of its file.
+    pub nodes: usize,
+    /// Events of the longest pattern.
+    pub order: usize,
 }
 
 /// How hints are weighed against other reads.
@@ -48,6 +59,8 @@ pub struct Options {
     pub socket: PathBuf,
     /// The model.
     pub model: Model,
+    /// Limits of the partitions of PCM and EPCM. `None`: those of docs/models.md.
+    pub partitions: Option<PartitionLimits>,
     /// Likelihood from which on a file is fetched: over 0.5, up to 1.
     pub threshold: f64,
     /// Bytes that may lie in memory fetched and unread. `None`: what the engine finds right for the machine.
@@ -66,6 +79,7 @@ impl Default for Options {
             state: PathBuf::from("/var/lib/foreread"),
             socket: PathBuf::from("/run/foreread/daemon.sock"),
             model: Model::default(),
+            partitions: None,
             threshold: 0.55,
             budget: None,
             observer: ObserverChoice::default(),

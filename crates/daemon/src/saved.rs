@@ -26,7 +26,7 @@ pub fn predict_saved(
     };
     let mut list = Vec::new();
     state
-        .model(model)
+        .model(model, None)
         .predict_after(symbol, threshold, &mut list);
     let told = list.iter().filter_map(|one| {
         Some(Predicted {

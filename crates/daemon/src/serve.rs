@@ -201,7 +201,7 @@ impl Daemon {
         // A new state has no name of a start: the system may have started long before this daemon.
         let has_started = news.is_some() && !boot.is_empty();
         let now = clock::now();
-        let model = state.model(options.model);
+        let model = state.model(options.model, options.partitions);
         let mut mind = Mind::new(model, symbols, files, options.threshold);
         mind.accounts.proofs = proofs;
         let mut daemon = Self {
@@ -366,6 +366,7 @@ impl Daemon {
             Model::LastSuccessor => "last successor",
             Model::Pcm => "PCM",
             Model::Epcm => "EPCM",
+            Model::PublishedEpcm => "EPCM as published",
         };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),

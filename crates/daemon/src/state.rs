@@ -27,7 +27,7 @@ use foreread_sources::files::{
 use foreread_store::ModelFile;
 use foreread_sys::file::open_regular;
 
-use crate::Model;
+use crate::{Model, PartitionLimits};
 use crate::files::{FileFacts, Files, RANGES, USERS};
 use crate::proofs::{Proofs, take};
 use crate::trees::SEQUENCES;
@@ -40,9 +40,17 @@ const PARTITIONS: usize = 1 << 14;
 const ON_DISK: u64 = 64 << 20;
 /// Events by which EPCM jumps from one partition to the next (docs/models.md).
 const JUMP: usize = 8;
-/// Nodes of a partition, and the order of PCM (docs/models.md).
-const NODES: usize = 64;
-const PCM_ORDER: usize = 8;
+/// As published, it does not.
+const NO_JUMP: usize = 0;
+/// Limits of partitions (docs/models.md); the order of EPCM is 80 % of the nodes, in the middle of the paper's range.
+const PCM: PartitionLimits = PartitionLimits {
+    nodes: 64,
+    order: 8,
+};
+const EPCM: PartitionLimits = PartitionLimits {
+    nodes: 64,
+    order: 51,
+};
 
 const TREES: &str = "trees.models";
 const MACHINE: &str = "machine.models";
@@ -205,16 +213,23 @@ impl StateFolder {
         self.trees.symbols(SYMBOLS)
     }
 
-    /// The model, which knows what is on disk.
-    pub(crate) fn model(&self, model: Model) -> Box<dyn Learns> {
+    /// The model, which knows what is on disk; its partitions have these limits.
+    pub(crate) fn model(
+        &self,
+        model: Model,
+        partitions: Option<PartitionLimits>,
+    ) -> Box<dyn Learns> {
         let pagers = || -> [Box<dyn Pager>; 2] {
             [Box::new(self.trees.clone()), Box::new(self.machine.clone())]
         };
-        let shape = |order| Shape {
-            size: NODES,
-            order,
-            partitions: PARTITIONS,
-            contexts: SEQUENCES,
+        let shape = |usual: PartitionLimits| {
+            let PartitionLimits { nodes, order } = partitions.unwrap_or(usual);
+            Shape {
+                size: nodes,
+                order,
+                partitions: PARTITIONS,
+                contexts: SEQUENCES,
+            }
         };
         match model {
             Model::LastSuccessor => {
@@ -222,16 +237,21 @@ impl StateFolder {
                 Box::new(Levels::new(one(), one()))
             }
             Model::Pcm => {
-                let [own, machine] = pagers().map(|pager| Pcm::with_pager(shape(PCM_ORDER), pager));
+                let [own, machine] = pagers().map(|pager| Pcm::with_pager(shape(PCM), pager));
                 Box::new(Levels::new(own, machine))
             }
             Model::Epcm => {
-                let shape = Epcm::shape(NODES, PARTITIONS, SEQUENCES);
+                let shape = shape(EPCM);
                 let [trees, machine] = self.trails.clone();
                 let [own, all] = pagers().map(|pager| Epcm::with_pager(shape, JUMP, pager));
                 let (own, all) = (own.looking_ahead_by(trees), all.looking_ahead_by(machine));
                 let both = Levels::new(own, all);
                 Box::new(Folded::new(both, self.start_ups.clone(), SEQUENCES))
+            }
+            Model::PublishedEpcm => {
+                let [own, machine] =
+                    pagers().map(|pager| Epcm::with_pager(shape(EPCM), NO_JUMP, pager));
+                Box::new(Levels::new(own, machine))
             }
         }
     }

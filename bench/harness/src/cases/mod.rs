@@ -7,6 +7,7 @@ mod mpi;
 mod packages;
 mod predicted;
 mod predicted_sources;
+mod predicted_ssh;
 mod programs;
 mod reads;
 mod signature;

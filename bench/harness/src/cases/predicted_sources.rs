@@ -224,25 +224,30 @@ pub(super) static RELEASES: Data = Data {
 };
 
 pub(super) fn releases(dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
-    // The compile of the first release, and that of those after it: all, or two with `--quick`.
+    let last = size.pick(2, VERSIONS.len() - 1);
+    patched(dir, "releases.sh", last, &["build/libzstd.a"])
+}
+
+/// Releases of a package, of which a script compiles the first, or patches and compiles each of those up to a number: the first is
+/// learnt from, and the others, up to `last`, are measured. The tree that is patched, `work`, is a copy of `release`, made
+/// anew before each run.
+pub(super) fn patched(dir: &Path, name: &str, last: usize, outputs: &[&str]) -> Result<Job> {
     let up_to = |number: usize| {
-        let mut steps = steps(dir, "releases.sh");
+        let mut steps = steps(dir, name);
         steps.args.push(number.to_string().into());
         steps
     };
-    let (first, all) = (up_to(0), up_to(size.pick(2, VERSIONS.len() - 1)));
-    let job = script(dir, "releases.sh", &["build/libzstd.a"])?;
+    let job = script(dir, name, outputs)?;
     let work = dir.join("work");
     Ok(Job {
-        command: all,
-        // The tree that is patched is made anew before each run.
+        command: up_to(last),
         files: job
             .files
             .into_iter()
             .filter(|path| !path.starts_with(&work))
             .collect(),
         lesson: Lesson {
-            teach: vec![first],
+            teach: vec![up_to(0)],
             before: Some(command(
                 "/bin/sh",
                 ["-ec", "rm -rf work; cp -a release work; mkdir -p build"],

@@ -1,7 +1,7 @@
 //! Every case, a row each: name, contents, data, command, and where they differ from the group's: disks, needs, purpose, floors.
 
 use super::words::{Made, OUT, PLAIN, Words};
-use super::{build, library, packages, predicted, predicted_sources, programs, reads, signature, slice, sqlite, start};
+use super::{build, library, packages, predicted, predicted_sources, predicted_ssh, programs, reads, signature, slice, sqlite, start};
 use crate::case::Group::{self, Api, Files, Hot, Main, Signature, Slice};
 use crate::case::{Case, Data, Purpose, Start, Workload};
 use crate::disk::DiskKind::{self, Hdd7200, NetworkSsd, Own};
@@ -12,6 +12,7 @@ use library::{SAMPLES, Samples, TILES};
 use packages::{BAM, LMDB, LMDB_MAP, NETCDF, PYTHON, SCIPY, SITE};
 use predicted::{ALL_FOUR, ANDREW_SOURCES, DOCUMENTS};
 use predicted_sources::{GLIMPSE, KERNEL, RELEASES};
+use predicted_ssh::SSH;
 use programs::{HEADERS, PARQUET, POINTS, POSTGRES, ROCKSDB, SAFETENSORS};
 use reads::{HEADS, HOT, RANDOM, RandomReads, SCANNED, STRIDED, Stride};
 use signature::{Backward, CHUNKS, FIRST, IMAGE, PATTERNS, Pattern, RASTER, TWO, WIDE};
@@ -48,6 +49,10 @@ const LD: Needs = &[
     ("xz", "xz-utils"),
 ];
 const PATCH: Needs = &[("gcc", "gcc"), ("patch", "patch"), ("diff", "diffutils"), ("/usr/bin/pip3", "python3-pip")];
+const SSH_BUILD: Needs = &[
+    ("gcc", "gcc"), ("make", "make"), ("patch", "patch"), ("diff", "diffutils"), ("/usr/include/openssl/crypto.h", "libssl-dev"),
+    ("/usr/include/zlib.h", "zlib1g-dev"), ("/usr/include/crypt.h", "libcrypt-dev"),
+];
 const EVERYTHING: Needs = &[
     (SOURCES, "linux-source-6.1"), ("gcc", "gcc"), ("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"),
     ("xz", "xz-utils"), ("patch", "patch"), ("/usr/bin/pip3", "python3-pip"), (GLIMPSE, "glimpse"),
@@ -367,6 +372,7 @@ pub(super) static OTHERS: &[Case] = &[
     row(Files, "glimpse", "glimpseindex over /usr/share/doc", &DOCUMENTS,
         &Made(predicted::glimpse)).needs(&[(GLIMPSE, "glimpse")]),
     row(Files, "patch", "zstd: ten releases, patched and compiled", &RELEASES, &Made(predicted_sources::releases)).needs(PATCH),
+    row(Files, "ssh", "OpenSSH: three releases, patched and built", &SSH, &Made(predicted_ssh::ssh)).needs(SSH_BUILD),
     row(Files, "multi-glimpse", "glimpse, after all four were learnt", &ALL_FOUR,
         &Made(predicted::many_patterns)).needs(EVERYTHING),
     row(Files, "multi-ld", "ldkernel, a search between the runs", &KERNEL, &Made(predicted::link_and_search)).needs(LD),

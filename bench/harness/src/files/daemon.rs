@@ -50,6 +50,34 @@ pub enum Variant {
     Pcm,
     /// With EPCM.
     Epcm,
+    /// With PCM, and partitions of 16 nodes and order 4: a point of the paper's sweeps, and its label there.
+    #[value(name = "p16/4")]
+    #[serde(rename = "p16/4")]
+    P16,
+    /// Of 32 nodes.
+    #[value(name = "p32/4")]
+    #[serde(rename = "p32/4")]
+    P32,
+    /// Of 64 nodes.
+    #[value(name = "p64/4")]
+    #[serde(rename = "p64/4")]
+    P64,
+    /// With EPCM as published, and partitions of 16 nodes and order 12.
+    #[value(name = "e16/12")]
+    #[serde(rename = "e16/12")]
+    E16,
+    /// Of 32 nodes and order 25.
+    #[value(name = "e32/25")]
+    #[serde(rename = "e32/25")]
+    E32,
+    /// Of 64 nodes and order 45.
+    #[value(name = "e64/45")]
+    #[serde(rename = "e64/45")]
+    E64,
+    /// Of 128 nodes and order 102.
+    #[value(name = "e128/102")]
+    #[serde(rename = "e128/102")]
+    E128,
     /// Debian's preload.
     Preload,
     /// Nothing, and all of it is in memory: the floor.
@@ -57,8 +85,8 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All of them, in the order of the tables.
-    pub const ALL: [Variant; 6] = [
+    /// Those that are measured unless asked otherwise, in the order of the tables.
+    pub const USUAL: [Variant; 6] = [
         Variant::Plain,
         Variant::Last,
         Variant::Pcm,
@@ -67,16 +95,60 @@ impl Variant {
         Variant::Hot,
     ];
 
-    /// The name in tables; of a model the one that the daemon knows it by.
+    /// The paper's sweep of partition size and order, and the daemon's own models beside it.
+    pub const SWEEP: [Variant; 11] = [
+        Variant::Plain,
+        Variant::Last,
+        Variant::P16,
+        Variant::P32,
+        Variant::P64,
+        Variant::Pcm,
+        Variant::E16,
+        Variant::E32,
+        Variant::E64,
+        Variant::E128,
+        Variant::Epcm,
+    ];
+
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Plain => "plain",
             Variant::Last => "last",
             Variant::Pcm => "pcm",
             Variant::Epcm => "epcm",
+            Variant::P16 => "p16/4",
+            Variant::P32 => "p32/4",
+            Variant::P64 => "p64/4",
+            Variant::E16 => "e16/12",
+            Variant::E32 => "e32/25",
+            Variant::E64 => "e64/45",
+            Variant::E128 => "e128/102",
             Variant::Preload => "preload",
             Variant::Hot => "hot",
         }
+    }
+
+    /// The name of its folder.
+    fn folder(self) -> String {
+        self.name().replace('/', "-")
+    }
+
+    /// The options that have foreread's daemon use its model; `None` if it has none.
+    fn model(self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Variant::Plain | Variant::Preload | Variant::Hot => return None,
+            Variant::Last => &["--model", "last"],
+            Variant::Pcm => &["--model", "pcm"],
+            Variant::Epcm => &["--model", "epcm"],
+            Variant::P16 => &["--model", "pcm", "--partitions", "16/4"],
+            Variant::P32 => &["--model", "pcm", "--partitions", "32/4"],
+            Variant::P64 => &["--model", "pcm", "--partitions", "64/4"],
+            Variant::E16 => &["--model", "published-epcm", "--partitions", "16/12"],
+            Variant::E32 => &["--model", "published-epcm", "--partitions", "32/25"],
+            Variant::E64 => &["--model", "published-epcm", "--partitions", "64/45"],
+            Variant::E128 => &["--model", "published-epcm", "--partitions", "128/102"],
+        })
     }
 }
 
@@ -95,7 +167,7 @@ impl Means<'_> {
             Variant::Plain | Variant::Hot => None,
             Variant::Preload => (!in_path(PRELOAD))
                 .then(|| format!("{PRELOAD} is missing: install the package preload")),
-            Variant::Last | Variant::Pcm | Variant::Epcm => {
+            _ => {
                 let Some(foreread) = self.foreread else {
                     return Some("foreread is left out (--no-foreread)".into());
                 };
@@ -119,14 +191,14 @@ impl Means<'_> {
 
     /// Starts a variant's daemon, if it has one, and waits until it is ready.
     pub(super) fn start(&self, variant: Variant) -> Result<Option<Daemon>> {
-        let state = self.state.join(variant.name());
+        let state = self.state.join(variant.folder());
         fs::create_dir_all(&state).with_context(|| format!("creating {}", state.display()))?;
-        let log = self.scratch.join(format!("{}.log", variant.name()));
+        let log = self.scratch.join(format!("{}.log", variant.folder()));
         // Paths of sockets are short: what is below /dev/shm is.
         let socket = self.scratch.join("daemon.sock");
-        let command = match (variant, self.foreread) {
-            (Variant::Plain | Variant::Hot, _) => return Ok(None),
-            (Variant::Preload, _) => {
+        let command = match (variant.model(), self.foreread) {
+            (None, _) if variant != Variant::Preload => return Ok(None),
+            (None, _) => {
                 let conf = self.scratch.join("preload.conf");
                 fs::write(&conf, PRELOAD_CONF)
                     .with_context(|| format!("writing {}", conf.display()))?;
@@ -138,13 +210,13 @@ impl Means<'_> {
                     .arg(state.join("state"));
                 command
             }
-            (_, Some(foreread)) => {
+            (Some(model), Some(foreread)) => {
                 let mut command = Command::new(foreread);
-                command.args(["daemon", "run", "--model", variant.name(), "--state"]);
+                command.args(["daemon", "run"]).args(model).arg("--state");
                 command.arg(&state).arg("--socket").arg(&socket);
                 command
             }
-            (_, None) => bail!("foreread is left out"),
+            (Some(_), None) => bail!("foreread is left out"),
         };
         let ask = match variant {
             Variant::Preload => None,

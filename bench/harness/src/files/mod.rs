@@ -107,10 +107,7 @@ pub fn measure(
     };
     let mut missing = Vec::new();
     let mut series = Vec::new();
-    for variant in Variant::ALL {
-        if !variants.is_empty() && !variants.contains(&variant) {
-            continue;
-        }
+    for &variant in variants {
         match means.missing(variant) {
             Some(reason) => missing.push((variant, reason)),
             None => series.push(Series {

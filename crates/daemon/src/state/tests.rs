@@ -5,7 +5,7 @@ use crate::proofs::Proof;
 use foreread_sources::files::{Context as Whose, SymbolKind};
 
 fn some(loaded: &mut Loaded) -> Box<dyn Learns> {
-    let mut model = loaded.state.model(Model::Epcm);
+    let mut model = loaded.state.model(Model::Epcm, None);
     for _ in 0..10 {
         model.end_all();
         for number in 0..20 {
@@ -60,7 +60,7 @@ fn what_was_saved_is_there_after_the_next_start() {
         .symbols
         .find(SymbolKind::File, Path::new("/f/0"))
         .expect("known");
-    let mut model = again.state.model(Model::Epcm);
+    let mut model = again.state.model(Model::Epcm, None);
     let mut list = Vec::new();
     model.predict_after(symbol, 0.55, &mut list);
     assert!(!list.is_empty());
@@ -185,4 +185,27 @@ fn a_folder_that_others_may_write_to_is_refused() {
     std::fs::create_dir(&path).expect("made");
     std::fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("open to all");
     assert!(StateFolder::load(&path).is_err());
+}
+
+#[test]
+fn epcm_as_published_looks_less_far_ahead_and_small_partitions_hold_less() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let loaded = StateFolder::load(&folder.path().join("state")).expect("a state");
+    let ahead = |model, partitions| {
+        let mut model = loaded.state.model(model, partitions);
+        let context = Whose(7);
+        for _ in 0..4 {
+            (1..40).for_each(|file| model.see(context, Symbol(file), true));
+        }
+        let mut list = Vec::new();
+        model.see(context, Symbol(1), true);
+        model.predict(context, 0.55, &mut list);
+        list.len()
+    };
+    let (nodes, order) = (4, 3);
+    let small = Some(PartitionLimits { nodes, order });
+    let published = ahead(Model::PublishedEpcm, None);
+    assert!(published < ahead(Model::Epcm, None), "{published}");
+    assert!(ahead(Model::PublishedEpcm, small) <= published);
+    assert_eq!(ahead(Model::Pcm, small), 1);
 }
