@@ -159,8 +159,10 @@ impl Mind {
         self.accounts.enter(&key, |one| one.bytes.missed += len);
         out.push(Outcome::Fetched(place.0, len, !tree.pending.is_empty()));
         if is_gone {
-            // What was thought to be in memory was not asked for.
-            let mut pending: Vec<_> = tree.pending.iter().collect();
+            // What was thought to be in memory was not asked for. Older predictions that the newest does not repeat are of a
+            // sequence that went elsewhere, such as a search predicted after a search, before the link that came.
+            let newest = |(_, one): &(_, &Pending)| one.event == tree.predicted;
+            let mut pending: Vec<_> = tree.pending.iter().filter(newest).collect();
             pending.sort_unstable_by_key(|(symbol, one)| (one.at, **symbol));
             let wanted = pending.into_iter().map(|(symbol, one)| Wanted {
                 key: one.key.clone(),
@@ -218,7 +220,9 @@ impl Mind {
         tree.events += 1;
         let foretold = tree.pending.remove(&symbol);
         tree.come += 1;
-        let is_on_its_way = foretold.is_some() && tree.come * PART < tree.reach;
+        let is_newest = |one: &Pending| one.event == tree.predicted;
+        let is_on_its_way =
+            foretold.as_ref().is_some_and(is_newest) && tree.come * PART < tree.reach;
         self.accounts.enter(&key, |one| {
             one.predictions.events += 1;
             if let Some(pending) = &foretold {
@@ -245,6 +249,9 @@ impl Mind {
         let tree = self.trees.tree(context);
         let event = tree.events;
         (tree.reach, tree.come) = (self.list.last().map_or(0, |one| one.ahead), 0);
+        if !self.list.is_empty() {
+            tree.predicted = event;
+        }
         let epoch = self.files.epoch();
         let (mut key, mut made) = (key.clone(), 0);
         for one in &self.list {

@@ -27,10 +27,10 @@ use foreread_sources::files::{
 use foreread_store::ModelFile;
 use foreread_sys::file::open_regular;
 
-use crate::{Model, PartitionLimits};
 use crate::files::{FileFacts, Files, RANGES, USERS};
 use crate::proofs::{Proofs, take};
 use crate::trees::SEQUENCES;
+use crate::{Model, PartitionLimits};
 
 /// Files and programs that are known: a Debian system with a desktop has some 300,000 files, of which few are opened.
 pub(crate) const SYMBOLS: usize = 1 << 16;

@@ -60,6 +60,8 @@ pub(crate) struct Tree {
     pub(crate) last: Option<Symbol>,
     pub(crate) events: u64,
     pub(crate) pending: FxHashMap<Symbol, Pending>,
+    /// After which event files were predicted last.
+    pub(crate) predicted: u64,
     /// How many events the last prediction reached ahead, and how many of them were as predicted since.
     pub(crate) reach: u32,
     pub(crate) come: u32,

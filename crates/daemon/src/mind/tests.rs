@@ -242,3 +242,49 @@ fn files_count_for_the_program_that_opens_them_and_not_for_the_trees_first() {
     assert!(of("program").right > 10 * 30, "{:?}", of("program"));
     assert!(of("shell").right <= 1, "{:?}", of("shell"));
 }
+
+#[test]
+fn when_memory_is_lost_only_what_the_newest_prediction_has_is_wanted_again() {
+    let (mut mind, mut at) = (mind(), 0);
+    // Each half is foretold after itself: the second at the end. A prediction is shorter than a half.
+    let (first, second) = (1..301, 401..701);
+    for half in [&first, &second] {
+        for number in 0..8 {
+            run(&mut mind, 100 + number, half.clone(), &mut at);
+        }
+    }
+    let (pid, uid) = (7, 1000);
+    let mut out = Vec::new();
+    let mut tell = |what, out: &mut Vec<Outcome>| {
+        at += 1_000_000_000;
+        mind.happened(event((pid, uid), at, what), Means::All, out);
+    };
+    tell(What::Forked { parent: 1 }, &mut out);
+    for number in 1..4 {
+        tell(opened(file(number)), &mut out);
+    }
+    let lost = || What::Fetched {
+        device: 1,
+        inode: 1,
+        extent: Extent::new(0, 4096),
+    };
+    tell(lost(), &mut out);
+    out.clear();
+    tell(lost(), &mut out);
+    let wanted: Vec<&Path> = out
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Wanted(one) => mind.symbols.path(one.symbol),
+            _ => None,
+        })
+        .collect();
+    let of = |half: &std::ops::Range<u64>| {
+        let of_half = |number| wanted.contains(&file(number).path.as_path());
+        half.clone().filter(|number| of_half(*number)).count()
+    };
+    let context = mind.trees.context(pid);
+    let pending = mind.trees.tree(context).pending.len();
+    assert!(of(&first) > 20, "{wanted:?}");
+    assert_eq!(of(&second), 0, "{wanted:?}");
+    assert!(pending > wanted.len(), "older predictions stay expected");
+}
