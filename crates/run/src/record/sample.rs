@@ -2,7 +2,6 @@
 //!
 //! Data flow: the written record → [`of`] → the record's sample. `foreread_core::cold` checks it.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use foreread_core::Trace as _;
@@ -31,7 +30,7 @@ pub(super) fn of(reader: Reader) -> Sample {
     let trouble = Trouble::default();
     let files = Arc::new(Recorded::made(reader));
     let mut recording = Recording::new(&files, &trouble, None);
-    let count = accesses.div_ceil(PART).clamp(1, PARTS);
+    let count = (accesses / PART).clamp(1, PARTS);
     let parts = (0..count).map(|part| {
         // The beginning, which the program reads first, and the middle of each other part.
         if part > 0 {
@@ -39,11 +38,8 @@ pub(super) fn of(reader: Reader) -> Sample {
         }
         let (expected, names) = gather(&mut recording);
         PartSample {
-            expected: pick(expected, PLACES / count as usize, |(_, took)| *took)
-                .into_iter()
-                .map(|(one, _)| one)
-                .collect(),
-            names: pick(names, NAMES / count as usize, |_| 0),
+            expected: pick(expected, PLACES / count as usize),
+            names: pick(names, NAMES / count as usize),
         }
     });
     Sample {
@@ -51,10 +47,10 @@ pub(super) fn of(reader: Reader) -> Sample {
     }
 }
 
-/// All places, with the ns that their reads took, and names; consecutive repetitions joined. Pages of a mapping that were touched together
-/// are one place: a program's own libraries have thousands of such pages, which would hide the rest.
-fn gather(recording: &mut Recording) -> (Vec<(Expected, u64)>, Vec<Name>) {
-    let (mut places, mut names) = (Vec::<(Expected, u64)>::new(), Vec::<Name>::new());
+/// All places and names, consecutive repetitions joined. Pages of a mapping that were touched together are one place: a program's own
+/// libraries have thousands of such pages, which would hide the rest.
+fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
+    let (mut places, mut names) = (Vec::<Expected>::new(), Vec::<Name>::new());
     for _ in 0..AMONG * EACH {
         if places.len() >= AMONG || names.len() >= AMONG {
             break;
@@ -78,8 +74,7 @@ fn gather(recording: &mut Recording) -> (Vec<(Expected, u64)>, Vec<Name>) {
             continue;
         }
         let is_touched = kind == Kind::Touch;
-        let last = places.last_mut().map(|(last, _)| last);
-        if let Some(last) = last.filter(|last| last.file == file) {
+        if let Some(last) = places.last_mut().filter(|last| last.file == file) {
             if last.pages.start <= pages.start && pages.end <= last.pages.end {
                 continue;
             }
@@ -92,39 +87,28 @@ fn gather(recording: &mut Recording) -> (Vec<(Expected, u64)>, Vec<Name>) {
             true => Pattern::Loose,
             false => Pattern::Scattered,
         };
-        let place = Expected {
+        places.push(Expected {
             odds: Odds::SURE,
             file,
             pages,
             thread: access.thread,
             pattern,
-        };
-        places.push((place, access.took));
+        });
     }
     (places, names)
 }
 
-/// Picks this many, in order. Half of them are those that took longest: many reads from memory would hide a few from a device. The others
-/// are picked at random distances: at equal distances a sample could miss a periodic part of the plan.
-fn pick<T>(all: Vec<T>, most: usize, took: impl Fn(&T) -> u64) -> Vec<T> {
-    let mut longest: Vec<(u64, usize)> = all.iter().map(took).zip(0..).collect();
-    longest.retain(|&(took, _)| took > 0);
-    longest.sort_unstable_by_key(|&(took, at)| (Reverse(took), at));
-    longest.truncate(most.min(all.len()) / 2);
-    let mut is_picked = vec![false; all.len()];
-    longest.iter().for_each(|&(_, at)| is_picked[at] = true);
+/// Picks this many, in order, at random distances: at equal distances a sample could miss a periodic part of the plan.
+fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let mut random = fastrand::Rng::with_seed(1);
-    let mut among = all.len() - longest.len();
-    let mut left = most.min(all.len()) - longest.len();
-    for is_picked in is_picked.iter_mut().filter(|is_picked| !**is_picked) {
-        *is_picked = random.usize(..among) < left;
-        left -= usize::from(*is_picked);
-        among -= 1;
-    }
-    let mut picked = is_picked.into_iter();
-    all.into_iter()
-        .filter(|_| picked.next() == Some(true))
-        .collect()
+    let among = all.len() as u64;
+    let mut left = among.min(most as u64);
+    let picked = all.into_iter().enumerate().filter(|(n, _)| {
+        let is_picked = random.u64(..among - *n as u64) < left;
+        left -= u64::from(is_picked);
+        is_picked
+    });
+    picked.map(|(_, one)| one).collect()
 }
 
 #[cfg(test)]
@@ -135,21 +119,12 @@ mod tests {
     fn a_sample_is_taken_in_no_rhythm_and_in_order() {
         // Every fourth is the same.
         let all: Vec<u64> = (0..512).map(|n| if n % 4 == 0 { 0 } else { n }).collect();
-        let picked = pick(all.clone(), 48, |_| 0);
+        let picked = pick(all.clone(), 48);
         assert_eq!(picked.len(), 48);
         let same = picked.iter().filter(|one| **one == 0).count();
         assert!((1..30).contains(&same), "{same} of 48");
         let others: Vec<_> = picked.iter().filter(|one| **one > 0).collect();
         assert!(others.is_sorted());
-        assert_eq!(pick(all[..10].to_vec(), 48, |&one| one), all[..10]);
-    }
-
-    #[test]
-    fn what_took_longest_is_in_a_sample() {
-        let all: Vec<u64> = (0..512).collect();
-        let picked = pick(all, 48, |&one| if one % 50 == 7 { one } else { 1 });
-        assert_eq!(picked.len(), 48);
-        assert_eq!(picked.iter().filter(|&&one| one % 50 == 7).count(), 11);
-        assert!(picked.is_sorted());
+        assert_eq!(pick(all[..10].to_vec(), 48), all[..10]);
     }
 }
