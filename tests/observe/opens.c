@@ -1,15 +1,9 @@
-/* Uses files as it is told to, says when that is done, and lives until its input ends: opens WHAT PATH [NAME]. */
+/* Uses files as it is told to: opens WHAT PATH [NAME]. */
 #include "observe.h"
 #include <dirent.h>
 
 static int descriptor(const char *path, int flags) {
     return check(open(path, flags));
-}
-
-static void say_done(void) {
-    char end;
-    check(write(1, "d", 1));
-    check(read(0, &end, 1));
 }
 
 int main(int argc, char **argv) {
@@ -45,15 +39,16 @@ int main(int argc, char **argv) {
         child = check(fork());
         if (child == 0) {
             descriptor(path, O_RDONLY);
-            say_done();
+            check(raise(SIGSTOP));
             return 0;
         }
+        /* The child is there while observers look. */
+        check(waitpid(child, NULL, WUNTRACED));
+        hold();
+        check(kill(child, SIGCONT));
+        check(waitpid(child, NULL, 0));
     } else {
         return 98;
     }
-    if (child == 0)
-        say_done();
-    else
-        check(waitpid(child, NULL, 0));
     return 0;
 }

@@ -19,6 +19,21 @@ use crate::root;
 /// With the compiler's messages, if it fails.
 #[track_caller]
 pub fn compiled(compiler: &str, options: &[&str], source: &Path, to: &Path) {
+    try_compiled(compiler, options, source, to).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// The same, where the compiler or what it needs may be missing.
+///
+/// # Errors
+///
+/// What the compiler says, or that there is none.
+#[track_caller]
+pub fn try_compiled(
+    compiler: &str,
+    options: &[&str],
+    source: &Path,
+    to: &Path,
+) -> Result<(), String> {
     let kept = kept(compiler, options, source);
     if !kept.exists() {
         let folder = kept.parent().expect("a folder");
@@ -29,12 +44,16 @@ pub fn compiled(compiler: &str, options: &[&str], source: &Path, to: &Path) {
         // Libraries come after what asks for them.
         command.arg("-o").arg(&made).arg(source).args(options);
         command.current_dir(new.path());
-        let output = command.output().expect("a compiler");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {errors}");
+        let output = command.output();
+        let output = output.map_err(|why| format!("{compiler}: {why}"))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{command:?}: {errors}"));
+        }
         fs::rename(made, &kept).expect("the build directory");
     }
     copy(&kept, to);
+    Ok(())
 }
 
 fn kept(compiler: &str, options: &[&str], source: &Path) -> PathBuf {

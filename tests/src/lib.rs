@@ -28,7 +28,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use automount::AutomountPoint;
-pub use built::compiled;
+pub use built::{compiled, try_compiled};
 use foreread_plan::PAGE;
 pub use foreread_steady::{attempt, check, rounds};
 use foreread_sys::device::Device;

@@ -1,6 +1,5 @@
-//! The observers in real programs: every way of reading files, each with a program
-//! that reads in a known pattern and a byte-exact check of what was reported; process
-//! trees and languages; and programs unharmed whatever happens to the supervisor.
+//! The observers in real programs: one suite of programs that use files in every way, each known byte by byte, for all observers
+//! (`conform`); process trees and languages; and programs unharmed whatever happens to the supervisor.
 //!
 //! The programs are in `tests/observe`.
 
@@ -9,12 +8,12 @@ pub mod harm;
 mod harness;
 mod languages;
 mod liburing;
-mod machine;
 mod names;
 mod oracle;
 mod processes;
 mod quick;
 mod reading;
+mod recorded;
 mod switched;
 mod unharmed;
 
@@ -23,10 +22,10 @@ use foreread_tests::suite::Suite;
 pub fn add(suite: &mut Suite) {
     for tests in [
         conform::TESTS,
+        recorded::TESTS,
         harm::TESTS,
         languages::TESTS,
         liburing::TESTS,
-        machine::TESTS,
         names::TESTS,
         oracle::TESTS,
         processes::TESTS,
@@ -35,7 +34,7 @@ pub fn add(suite: &mut Suite) {
         unharmed::TESTS,
         switched::TESTS,
         conform::EBPF,
-        liburing::EBPF,
+        recorded::EBPF,
     ] {
         suite.add("observer", tests);
     }

@@ -1,529 +1,336 @@
-//! One suite for every observer: the same programs, whose records are compared with what they are known to read, and with
-//! what strace sees.
+//! One suite for every observer: the same programs, seen by `foreread run` and by the daemon, by each observer that they take.
 //!
-//! The preload library is put into programs for the system's C library and loader. eBPF sees the others as well: the same source
-//! is built in each way that there is a compiler for.
+//! [`cases`] has the programs and what each does, [`sight`] has what an observer does not see of that, and why. A case passes, or the
+//! list says otherwise. Of `foreread run` the record is compared as well.
+//!
+//! Data flow: [`CASES`] → a program that runs and stops before its end → [`Watch`] → words → compared with [`Sight::delivered`].
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+mod cases;
+mod seen;
+mod sight;
 
-use foreread_plan::Kind::{self, Pread, Read as AtCursor};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use foreread_ebpf as ebpf;
+use foreread_fanotify::Fanotify;
+use foreread_observe::{OwnPrograms, Reports, Wanted, now};
+use foreread_plan::Kind;
 use foreread_plan::format::Reader;
-use foreread_tests::{Need, check, foreread};
-
-use super::harness::{Read, Stage, source};
-use super::oracle::{Account, counts, sorted, traced};
-use super::reading::EXACT;
+use foreread_ring::{Clock, Ring};
 use foreread_tests::suite::{ALL, QUICK, Test};
+use foreread_tests::{Need, check, eventually, root, try_compiled};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::harness::{Stage, library, source};
+use super::recorded::record;
+use cases::{CASES, Case};
+use seen::Watch;
+use sight::{Delivers, SIGHTS, Sight};
 
 pub const TESTS: &[Test] = &[
     (
-        "preload_records_what_programs_read_byte_by_byte",
+        "foreread_run_sees_by_the_library_what_programs_do",
         QUICK,
         &[Need::Command("cc")],
-        || each_exact("preload", &BUILDS[..1]),
+        || conform("run", "preload"),
     ),
     (
-        "the_record_of_preload_is_what_the_kernel_saw_of_a_script",
+        "the_daemon_sees_by_fanotify_what_programs_do",
+        QUICK.one_at_a_time(),
+        &[Need::Command("cc"), Need::Fanotify],
+        || conform("daemon", "fanotify"),
+    ),
+    (
+        "the_daemon_sees_by_the_library_what_programs_do",
         ALL,
-        &[Need::Command("strace")],
-        || script("preload"),
+        &[Need::Command("cc"), Need::Fanotify],
+        || conform("daemon", "preload"),
     ),
     (
-        "the_preload_library_says_whom_it_cannot_see",
+        "records_of_the_library_have_what_programs_read",
         ALL,
         &[Need::Command("cc")],
-        unseen,
+        || records("preload"),
     ),
     (
-        "without_rights_ebpf_is_refused_and_the_preload_library_serves",
-        ALL,
-        &[Need::Command("setpriv")],
-        refused,
+        "what_observers_do_not_see_stands_in_their_document",
+        QUICK,
+        &[],
+        documented,
     ),
 ];
 
 /// Those that take eBPF.
 pub const EBPF: &[Test] = &[
     (
-        "ebpf_records_what_programs_of_all_kinds_read_byte_by_byte",
+        "foreread_run_sees_by_ebpf_what_programs_do",
         ALL,
         &[Need::Ebpf, Need::Command("cc")],
-        || each_exact("ebpf", BUILDS),
+        || conform("run", "ebpf"),
     ),
     (
-        "the_record_of_ebpf_is_what_the_kernel_saw_of_a_script",
-        ALL,
-        &[Need::Ebpf, Need::Command("strace")],
-        || script("ebpf"),
+        "the_daemon_sees_by_ebpf_what_programs_do",
+        QUICK.one_at_a_time(),
+        &[Need::Ebpf, Need::Command("cc")],
+        || conform("daemon", "ebpf"),
     ),
     (
-        "the_record_of_ebpf_is_what_the_kernel_saw_of_python",
-        ALL,
-        &[Need::Ebpf, Need::Command("strace")],
-        || python("ebpf"),
-    ),
-    (
-        "ebpf_sees_reads_by_io_uring_byte_by_byte",
+        "records_of_ebpf_have_what_programs_read",
         ALL,
         &[Need::Ebpf, Need::Command("cc")],
-        uring,
-    ),
-    (
-        "ebpf_sees_reads_by_libaio_s_call_byte_by_byte",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        submit,
-    ),
-    (
-        "ebpf_sees_system_calls_without_a_library",
-        QUICK,
-        &[Need::Ebpf, Need::Command("cc")],
-        bare,
-    ),
-    (
-        "ebpf_sees_a_library_that_was_loaded_apart",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        deepbind,
-    ),
-    (
-        "ebpf_sees_a_set_user_id_program",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        privileged,
-    ),
-    (
-        "ebpf_sees_a_go_program",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        go,
-    ),
-    (
-        "ebpf_finds_a_file_that_is_opened_by_a_name_of_the_process_s_own",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        own_view,
-    ),
-    (
-        "ebpf_sees_each_page_of_a_mapping_touched_in_order",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        mapped,
-    ),
-    (
-        "a_static_program_is_given_to_ebpf",
-        QUICK,
-        &[Need::Ebpf, Need::Command("cc")],
-        chosen,
-    ),
-    (
-        "what_a_full_ring_loses_is_counted_and_said",
-        ALL,
-        &[Need::Ebpf, Need::Command("cc")],
-        full,
+        || records("ebpf"),
     ),
 ];
 
-/// The ways to build a C program: the compiler, and its options.
-const BUILDS: &[(&str, &[&str])] = &[
-    ("cc", &[]),
-    ("cc", &["-static"]),
-    ("cc", &["-m32", "-D_FILE_OFFSET_BITS=64"]),
-    ("musl-gcc", &["-static"]),
-    ("musl-gcc", &[]),
-];
+/// The status of a program that finds something missing here.
+const MISSING: i32 = 99;
 
-/// What a few programs that nobody but the kernel sees read of the data file.
-const THREE: &[Read] = &[
-    (AtCursor, 0, 1000),
-    (Pread, 5000, 50),
-    (AtCursor, 1000, 8192),
-];
-
-/// Builds a C program in one of the ways; whether that can be done here.
-pub(super) fn built(stage: &Stage, name: &str, (compiler, options): (&str, &[&str])) -> bool {
-    let output = Command::new(compiler)
-        .args(["-O1", "-pthread", "-Wno-unused-result", "-o"])
-        .arg(stage.path(name))
-        .arg(source(&format!("{name}.c")))
-        .args(options)
-        .stdin(Stdio::null())
-        .output();
-    output.is_ok_and(|output| output.status.success())
+fn sight(door: &str, observer: &str) -> &'static Sight {
+    let mut sights = SIGHTS.iter();
+    let found = sights.find(|sight| sight.door == door && sight.observer == observer);
+    found.expect("an observer at a door")
 }
 
-/// `foreread record` of a command, in the stage.
-pub(super) fn record(stage: &Stage, observer: &str, command: &[&str]) -> Output {
-    let mut foreread = Command::new(foreread());
-    foreread
-        .args(["record", "--observer", observer, "-o"])
-        .arg(stage.path("kept.fr"))
-        .arg("--")
-        .args(command)
-        .current_dir(stage.path(""))
-        .env("XDG_DATA_HOME", stage.path("home"))
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null());
-    let output = foreread.output().expect("foreread");
-    // To load eBPF takes long on a busy machine.
-    let said = said(&output);
-    check!(!said.contains("not waited for"), "held up: {said}");
-    output
-}
-
-/// What the record has of a file, in order.
-pub(super) fn reads_of(stage: &Stage, path: &Path) -> Vec<Read> {
-    let mut record = Reader::open(&stage.path("kept.fr")).expect("the record");
-    let files = record.files().clone();
-    let ours = |id| files.get(&id).is_some_and(|meta| meta.path == path);
-    let accesses = record.accesses().map(|access| access.expect("an access"));
-    accesses
-        .filter(|access| access.kind.reads() && ours(access.file))
-        .map(|access| (access.kind, access.extent.offset, access.extent.len))
-        .collect()
-}
-
-pub(super) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).replace("\nforeread:   ", " ")
-}
-
-fn each_exact(observer: &str, builds: &[(&str, &[&str])]) {
-    for &build in builds {
-        for &(name, expected) in EXACT {
-            let stage = Stage::new();
-            if !built(&stage, name, build) {
-                eprintln!("skipped: {name} cannot be built by {build:?} here");
-                continue;
+impl Sight {
+    /// The observer.
+    fn open(&self) -> Watch {
+        match (self.door, self.observer) {
+            ("run", "preload") => {
+                let ring = Ring::create(Clock::detect()).expect("a ring");
+                let mut watch = Watch::of_ring(Reports::new(ring, now()));
+                watch.observer.want(Wanted::Everything);
+                watch
             }
-            let program = stage.path(name);
-            let data = stage.data();
-            let command = [
-                program.to_str().expect("text"),
-                data.to_str().expect("text"),
-            ];
-            let output = record(&stage, observer, &command);
-            assert!(output.status.success(), "{output:?}");
-            assert_eq!(reads_of(&stage, &data), expected, "{name} by {build:?}");
+            ("run", _) => {
+                let kernel = ebpf::observe(std::process::id(), ebpf::RING, now());
+                let mut watch = Watch::of_kernel(kernel.expect("eBPF"));
+                watch.observer.want(Wanted::Everything);
+                watch
+            }
+            (_, "ebpf") => Watch::of_kernel(ebpf::system::observe().expect("eBPF")),
+            (_, "fanotify") => Watch::of_kernel(Fanotify::new(false).expect("fanotify")),
+            _ => Watch::of_kernel(OwnPrograms::begin(false).expect("a ring")),
         }
     }
-}
 
-/// Compares the record of a command with strace's log of the same run.
-fn compare(observer: &str, stage: &Stage, command: &[&str]) {
-    let log = stage.path("log");
-    let calls = "trace=read,pread64,readv,preadv,preadv2,copy_file_range";
-    let strace = ["strace", "-f", "-y", "-qq", "-s", "0", "-e", calls, "-o"];
-    let log_name = log.to_str().expect("text");
-    let output = record(
-        stage,
-        observer,
-        &[&strace, &[log_name][..], command].concat(),
-    );
-    assert!(output.status.success(), "{output:?}");
-    check!(!said(&output).contains("too fast"), "{}", said(&output));
-    let kernels = traced(&std::fs::read_to_string(&log).expect("strace's log"));
-    assert!(!kernels.is_empty(), "strace saw nothing");
-    let mut record = Reader::open(&stage.path("kept.fr")).expect("the record");
-    let files = record.files().clone();
-    let mut ours = Account::new();
-    for access in record.accesses().map(|access| access.expect("an access")) {
-        let path = &files[&access.file].path;
-        let is_call = access.kind.reads() && access.kind != Kind::Touch;
-        if is_call && access.extent.len > 0 && counts(path) {
-            let lens = ours.entry(path.clone()).or_default();
-            lens.push(access.extent.len);
-        }
-    }
-    let ours = sorted(ours);
-    for (path, reads) in &kernels {
-        assert_eq!(ours.get(path), Some(reads), "{}", path.display());
+    /// Whether the case's program can be tried.
+    fn tries(&self, case: &Case) -> bool {
+        let is_outside = matches!(
+            self.otherwise(case.name),
+            Some(one) if matches!(one.delivers, Delivers::Nothing)
+        );
+        // A loader that is not glibc's refuses the library.
+        !(self.observer == "preload" && is_outside && case.compiler == "musl-gcc")
     }
 }
 
-fn script(observer: &str) {
-    let stage = Stage::new();
-    let lines = "while read line; do :; done < other\n\
-                 sort data | head -n 3; grep -c 7 data other; tail -n 2 data; wc data\n\
-                 sed -n 7p data; awk '{ n += $1 } END { print n }' data; (cd /; cat) < data; md5sum data\n";
-    std::fs::write(stage.path("script"), lines).expect("the script");
-    compare(observer, &stage, &["bash", "script"]);
+/// Takes a file out of memory.
+fn make_cold(path: &Path) {
+    let file = File::open(path).expect("a file");
+    file.sync_all().expect("a disk");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
 }
 
-fn python(observer: &str) {
-    let stage = Stage::new();
-    let imports = "import json, email.message, csv, subprocess; \
-                   print(sum(map(len, open('data'))), subprocess.run(['wc', '-c', 'other']))";
-    compare(observer, &stage, &["/usr/bin/python3", "-c", imports]);
-}
-
-fn uring() {
-    let stage = Stage::new();
-    if !built(&stage, "uring", BUILDS[0]) {
-        eprintln!("skipped: no <linux/io_uring.h> here");
-        return;
-    }
-    let data = stage.data();
-    let output = record(&stage, "ebpf", &["./uring", data.to_str().expect("text")]);
-    if output.status.code() == Some(99) {
-        eprintln!("skipped: io_uring is not to be had: {}", said(&output));
-        return;
-    }
-    assert!(output.status.success(), "{output:?}");
-    let reads = [
-        (Pread, 12288, 100),
-        (Pread, 0, 4096),
-        (Pread, 5000, 4100),
-        (Pread, 19000, 1000),
-    ];
-    assert_eq!(reads_of(&stage, &data), reads);
-}
-
-fn submit() {
-    let stage = Stage::new();
-    assert!(built(&stage, "submit", BUILDS[0]));
-    let data = stage.data();
-    let output = record(&stage, "ebpf", &["./submit", data.to_str().expect("text")]);
-    if output.status.code() == Some(99) {
-        eprintln!("skipped: io_submit is not to be had: {}", said(&output));
-        return;
-    }
-    assert!(output.status.success(), "{output:?}");
-    let reads = [
-        (Pread, 12288, 100),
-        (Pread, 0, 4096),
-        (Pread, 5000, 4100),
-        (Pread, 19000, 1000),
-    ];
-    assert_eq!(reads_of(&stage, &data), reads);
-}
-
-/// Records `./program` of the stage by eBPF, which is to read what all these do.
-fn three(stage: &Stage, program: &str) {
-    let data = stage.data();
-    let output = record(stage, "ebpf", &[program, data.to_str().expect("text")]);
-    assert!(output.status.success(), "{program}: {output:?}");
-    assert_eq!(reads_of(stage, &data), THREE, "{program}");
-}
-
-fn bare() {
-    for options in [
-        &["-O1"][..],
-        &["-static"],
-        // Without any C library.
-        &[
-            "-static",
-            "-nostdlib",
-            "-fno-stack-protector",
-            "-DFREESTANDING",
-        ],
-    ] {
-        let stage = Stage::new();
-        if built(&stage, "bare", ("cc", options)) {
-            three(&stage, "./bare");
-        } else {
-            eprintln!("skipped: nothing to build by {options:?} with");
-        }
-    }
-}
-
-/// Builds the program that loads a library apart, and the library.
-fn loaded_apart(stage: &Stage) {
-    assert!(built(stage, "deepbind", ("cc", &["-ldl"])), "the program");
-    let mut compile = Command::new("cc");
-    compile.args(["-DLIBRARY", "-shared", "-fPIC", "-w", "-o", "deepbind.so"]);
-    stage.build(compile.arg(source("deepbind.c")));
-}
-
-fn deepbind() {
-    let stage = Stage::new();
-    loaded_apart(&stage);
-    three(&stage, "./deepbind");
-}
-
-/// Builds a set-user-ID program of another user's, which reads by system calls of its own, and lets that user come there.
-fn set_user_id(stage: &Stage) -> bool {
-    let nobody = Some(65534);
-    let program = stage.path("bare");
-    built(stage, "bare", BUILDS[0])
-        && chown(&program, nobody, nobody).is_ok()
-        && fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).is_ok()
-        && fs::set_permissions(stage.path(""), fs::Permissions::from_mode(0o755)).is_ok()
-        && Command::new(&program)
-            .arg(stage.data())
-            .status()
-            .is_ok_and(|status| status.success())
-}
-
-fn privileged() {
-    let stage = Stage::new();
-    if !set_user_id(&stage) {
-        eprintln!("skipped: no set-user-ID program runs here");
-        return;
-    }
-    three(&stage, "./bare");
-}
-
-fn go() {
-    let stage = Stage::new();
-    let output = Command::new("go")
-        .args(["build", "-o", "reader"])
-        .arg(source("reader.go"))
-        .current_dir(stage.path(""))
-        .env("CGO_ENABLED", "0")
-        .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
-        .env("GO111MODULE", "off")
-        .output();
-    if !output.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: go builds nothing here: {output:?}");
-        return;
-    }
-    three(&stage, "./reader");
-}
-
-fn own_view() {
-    let stage = Stage::new();
-    assert!(built(&stage, "ownview", BUILDS[0]), "a program");
-    let output = Command::new(foreread())
-        .args(["record", "--observer", "ebpf", "-o"])
-        .args([&stage.path("kept.fr"), Path::new("--")])
-        .arg(stage.path("ownview"))
-        .env("XDG_DATA_HOME", stage.path("home"))
-        // Nobody is seen to open it by its name.
-        .stdin(fs::File::open(stage.data()).expect("the data"))
-        .output()
-        .expect("foreread");
-    assert!(output.status.success(), "{output:?}");
-    let reads = [(AtCursor, 0, 10), (AtCursor, 0, 12)];
-    assert_eq!(reads_of(&stage, &stage.data()), reads);
-}
-
-fn unseen() {
-    let says = |stage: &Stage, program: &str, words: &str| {
-        let data = stage.data();
-        let output = record(stage, "preload", &[program, data.to_str().expect("text")]);
-        let said = said(&output);
-        assert!(output.status.success(), "{program}: {output:?}");
-        assert!(said.contains(words), "{program}: {said}");
+/// Builds the program of a case outside of the folder that it is to use; `None` where that cannot be.
+fn built(case: &Case) -> Option<(tempfile::TempDir, PathBuf)> {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let file = match case.program.split_once('.') {
+        Some(_) => case.program.to_owned(),
+        None => format!("{}.c", case.program),
     };
-    let builds: [(_, &[&str], _); 3] = [
-        ("cc", &["-static"], "statically linked"),
-        (
-            "cc",
-            &["-m32", "-D_FILE_OFFSET_BITS=64"],
-            "a 32-bit program",
-        ),
-        ("musl-gcc", &[], "linked with another C library than glibc"),
-    ];
-    for (compiler, options, words) in builds {
-        let stage = Stage::new();
-        if built(&stage, "read", (compiler, options)) {
-            says(&stage, "./read", words);
+    let program = folder.path().join(case.program);
+    let options = [&["-O1", "-w", "-pthread"], case.options].concat();
+    let built = try_compiled(case.compiler, &options, &source(&file), &program);
+    if let Err(why) = built {
+        let why = why.lines().next().unwrap_or_default().to_owned();
+        eprintln!("skipped: {}: {why}", case.name);
+        return None;
+    }
+    Some((folder, program))
+}
+
+/// Gives a command what a case's words say.
+fn given(command: &mut Command, words: &str, stage: &Stage) {
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // A shell looks its folder up by that.
+    command.current_dir(stage.path("")).env_remove("PWD");
+    for word in words.split(' ') {
+        if let Some(name) = word.strip_prefix("<@") {
+            command.stdin(File::open(stage.path(name)).expect("a file"));
+        } else if let Some(name) = word.strip_prefix('@') {
+            command.arg(stage.path(name));
         } else {
-            eprintln!("skipped: nothing to build by {compiler} {options:?} with");
+            command.arg(word);
         }
     }
-    let stage = Stage::new();
-    if set_user_id(&stage) {
-        says(&stage, "./bare", "started with other privileges");
-    } else {
-        eprintln!("skipped: no set-user-ID program runs here");
-    }
 }
 
-fn mapped() {
+/// Runs the program of a case: its process, and what was delivered of it. Observers look all the time, and before its end.
+fn run(case: &Case, sight: &Sight, watch: &mut Watch) -> Option<(u32, Vec<String>)> {
+    let (_folder, program) = built(case)?;
     let stage = Stage::new();
-    let program = built(&stage, "touches", BUILDS[0]);
-    assert!(program, "the program");
-    let file = stage.path("mapped");
-    std::fs::write(&file, vec![1; 64 << 20]).expect("a file");
-    // Out of memory: pages that were written lie together, and are mapped together.
-    let file_itself = std::fs::File::open(&file).expect("the file");
-    file_itself.sync_all().expect("a disk");
-    rustix::fs::fadvise(&file_itself, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
-    drop(file_itself);
-    let output = record(&stage, "ebpf", &["./touches", file.to_str().expect("text")]);
-    assert!(output.status.success(), "{output:?}");
-    // A page counts once in a run.
-    let mut wanted: Vec<u64> = Vec::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let page = line.parse().expect("a page");
-        if !wanted.contains(&page) {
-            wanted.push(page);
+    let data = fs::metadata(stage.data()).expect("a file");
+    if case.does.contains("fetch data") {
+        make_cold(&stage.data());
+    }
+    let mut command = Command::new(&program);
+    command.env("FOREREAD_TEST_HOLD", std::process::id().to_string());
+    if sight.observer == "preload" {
+        command.env("LD_PRELOAD", library()).stderr(Stdio::null());
+        command.envs(watch.observer.environment());
+    }
+    given(&mut command, case.words, &stage);
+    // It is waited for below, as often as it stops.
+    let pid = Pid::from_child(&command.spawn().expect("the program"));
+    loop {
+        watch.poll();
+        let changed = waitpid(Some(pid), WaitOptions::UNTRACED | WaitOptions::NOHANG);
+        match changed.expect("our child") {
+            Some((_, status)) if status.stopped() => {
+                watch.poll();
+                kill_process(pid, Signal::CONT).expect("our child");
+            }
+            Some((_, status)) if status.exit_status() == Some(MISSING) => {
+                eprintln!("skipped: {} is not to be had here", case.name);
+                return None;
+            }
+            Some((_, status)) => {
+                assert_eq!(status.exit_status(), Some(0), "{}", case.name);
+                break;
+            }
+            None => std::thread::sleep(Duration::from_millis(1)),
         }
     }
-    let touched: Vec<u64> = reads_of(&stage, &file)
-        .into_iter()
-        .map(|(kind, offset, len)| {
-            assert_eq!((kind, len), (Kind::Touch, 4096));
-            offset / 4096
-        })
-        .collect();
-    assert_eq!(touched, wanted);
+    let at = (data.dev(), data.ino());
+    let pid = pid.as_raw_pid().unsigned_abs();
+    let delivered = watch.delivered(pid, &stage.path(""), at, case.does);
+    Some((pid, delivered))
 }
 
-fn chosen() {
-    let stage = Stage::new();
-    assert!(built(&stage, "read", BUILDS[1]), "a static program");
-    let data = stage.data();
-    let output = record(&stage, "auto", &["./read", data.to_str().expect("text")]);
-    let said = said(&output);
-    assert!(
-        said.contains("observed by eBPF: the program is statically linked"),
-        "{said}"
-    );
-    assert_eq!(reads_of(&stage, &data), EXACT[0].1);
+/// Whether the first has nothing that the other has not, in its order.
+fn is_part(part: &[String], whole: &[String]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|word| whole.any(|other| other == word))
 }
 
-fn refused() {
-    let stage = Stage::new();
-    assert!(built(&stage, "read", BUILDS[0]), "a program");
-    let data = stage.data();
-    let output = Command::new("setpriv")
-        .args(["--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"])
-        .arg(foreread())
-        .args(["record", "--observer", "ebpf", "-o"])
-        .args([
-            &stage.path("kept.fr"),
-            Path::new("--"),
-            &stage.path("read"),
-            &data,
-        ])
-        .env("XDG_DATA_HOME", stage.path("home"))
-        .output()
-        .expect("setpriv");
-    if String::from_utf8_lossy(&output.stderr).starts_with("setpriv:") {
-        eprintln!("skipped: not root here");
-        return;
+fn conform(door: &str, observer: &str) {
+    let sight = sight(door, observer);
+    let mut watch = sight.open();
+    let mut ends = Vec::new();
+    for case in CASES.iter().filter(|case| sight.tries(case)) {
+        if door == "run" {
+            watch = sight.open();
+        }
+        let Some((pid, mut delivered)) = run(case, sight, &mut watch) else {
+            continue;
+        };
+        if observer == "fanotify" {
+            // Opens alike may be one event, if nobody looks in between.
+            delivered.dedup();
+        }
+        let mut expected = vec![format!("begin {}", case.program)];
+        expected.extend(sight.delivered(case.name, case.does));
+        let otherwise = sight.otherwise(case.name).map(|one| one.delivers);
+        let is_right = match otherwise {
+            Some(Delivers::Nothing) => delivered.is_empty(),
+            Some(Delivers::Part) => is_part(&delivered, &expected),
+            _ => delivered == expected,
+        };
+        check!(
+            is_right,
+            "{door}, {observer}, {}: {}, not {}",
+            case.name,
+            delivered.join(", "),
+            expected.join(", ")
+        );
+        if !delivered.is_empty() && door == "daemon" {
+            ends.push(pid);
+        }
     }
-    let said = said(&output);
-    assert!(output.status.success(), "{output:?}");
-    assert!(said.contains("eBPF cannot observe this run: "), "{said}");
-    assert!(
-        said.contains("The preload library observes it instead"),
-        "{said}"
-    );
-    assert_eq!(reads_of(&stage, &data), EXACT[0].1);
+    eventually("all ends are delivered", || {
+        ends.iter().all(|pid| watch.has_ended(*pid))
+    });
 }
 
-fn full() {
-    let stage = Stage::new();
-    let output = Command::new(foreread())
-        .args(["record", "--observer", "ebpf", "-o"])
-        .args([&stage.path("kept.fr"), Path::new("--"), Path::new("dd")])
-        .args(["bs=16", "of=/dev/null", "status=none"])
-        .arg(format!("if={}", stage.data().display()))
-        .env("XDG_DATA_HOME", stage.path("home"))
-        .env("FOREREAD_EBPF_RING", "4096")
-        .output()
-        .expect("foreread");
-    let said = said(&output);
-    assert!(output.status.success(), "{output:?}");
-    assert!(
-        said.contains("events lost by the kernel's side: "),
-        "{said}"
-    );
-    assert!(said.contains("came too fast to be recorded"), "{said}");
+/// What the record has of files in the stage, as words.
+fn reads(stage: &Stage) -> Vec<String> {
+    let Ok(mut record) = Reader::open(&stage.path("kept.fr")) else {
+        // Where there is nothing to record.
+        return Vec::new();
+    };
+    let files = record.files().clone();
+    let mut words = Vec::new();
+    for access in record.accesses().map(|access| access.expect("an access")) {
+        let path = files.get(&access.file).map(|meta| meta.path.as_path());
+        let name = path.and_then(|path| path.strip_prefix(stage.path("")).ok());
+        if let Some(name) = name
+            && access.kind.reads()
+            && access.kind != Kind::Touch
+        {
+            let (verb, at) = (access.kind.name(), access.extent);
+            words.push(format!(
+                "{verb} {} {}+{}",
+                name.display(),
+                at.offset,
+                at.len
+            ));
+        }
+    }
+    words
+}
+
+fn records(observer: &str) {
+    let sight = sight("run", observer);
+    for case in CASES {
+        let otherwise = sight.otherwise(case.name).map(|one| one.delivers);
+        if matches!(otherwise, Some(Delivers::Nothing)) {
+            continue;
+        }
+        let Some((_folder, program)) = built(case) else {
+            continue;
+        };
+        let stage = Stage::new();
+        // Nobody looks before its end.
+        let words = case.words.trim_start_matches("hold ");
+        let output = record(&stage, observer, &program, |command| {
+            given(command, words, &stage);
+        });
+        if output.status.code() == Some(MISSING) {
+            eprintln!("skipped: {} is not to be had here", case.name);
+            continue;
+        }
+        assert!(output.status.success(), "{}: {output:?}", case.name);
+        let mut expected = sight.delivered(case.name, case.does);
+        let is_read = |word: &String| word.contains('+') && !word.starts_with("touch");
+        expected.retain(is_read);
+        let kept = reads(&stage);
+        check!(
+            kept == expected,
+            "{observer}, {}: {kept:?}, not {expected:?}",
+            case.name
+        );
+    }
+}
+
+fn documented() {
+    let text = fs::read_to_string(root().join("docs/observers.md")).expect("the document");
+    let rows: Vec<String> = SIGHTS.iter().flat_map(Sight::rows).collect();
+    let missing: Vec<&String> = rows.iter().filter(|row| !text.contains(*row)).collect();
+    let missing: Vec<&str> = missing.into_iter().map(String::as_str).collect();
+    assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
+    let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    for sight in SIGHTS {
+        for case in sight.cases.iter().flat_map(|one| one.cases) {
+            assert!(names.contains(case), "{case} is no case");
+        }
+    }
+    // And nothing else is there.
+    let doors = ["| run | ", "| daemon | "];
+    let is_row = |line: &&str| doors.iter().any(|door| line.starts_with(door));
+    let written = text.lines().filter(is_row).count();
+    assert_eq!(written, rows.len(), "rows of what is not seen");
 }

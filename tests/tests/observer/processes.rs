@@ -6,9 +6,9 @@ use std::process::Command;
 use foreread_plan::Kind::{Pread, Read as AtCursor};
 use foreread_ring::{RINGS, What};
 
-use super::harness::{Read, Seen, Stage, check_end, observe};
+use super::harness::{Seen, Stage, check_end, observe};
 use foreread_tests::Need;
-use foreread_tests::suite::{ALL, QUICK, Test};
+use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -22,42 +22,6 @@ pub const TESTS: &[Test] = &[
         ALL,
         &[Need::Command("cc")],
         crowd,
-    ),
-    (
-        "a_helper_thread_leaves_the_programs_descriptors_alone",
-        ALL,
-        &[Need::Command("cc")],
-        helper,
-    ),
-    (
-        "a_forked_child_shares_the_cursor",
-        ALL,
-        &[Need::Command("cc")],
-        fork,
-    ),
-    (
-        "a_vfork_child_leaves_the_parents_descriptors_alone",
-        ALL,
-        &[Need::Command("cc")],
-        vfork,
-    ),
-    (
-        "a_shell_that_the_c_library_starts_moves_the_cursor_it_was_handed",
-        ALL,
-        &[Need::Command("cc")],
-        system,
-    ),
-    (
-        "a_spawned_child_moves_the_cursor_it_was_handed",
-        ALL,
-        &[Need::Command("cc")],
-        spawn,
-    ),
-    (
-        "every_exec_is_followed",
-        QUICK,
-        &[Need::Command("cc")],
-        exec,
     ),
     ("a_shell_script_is_followed", ALL, &[], shell),
     (
@@ -75,21 +39,6 @@ fn run(stage: &Stage, name: &str) -> Seen {
     });
     check_end(&seen, 0);
     seen
-}
-
-fn helper() {
-    let stage = Stage::new();
-    let program = stage.cc("helper", &[]);
-    let seen = observe(program, |command| {
-        command.arg(stage.data()).arg(stage.other());
-    });
-    check_end(&seen, 0);
-    assert_eq!(
-        seen.reads(&stage.data()),
-        [(AtCursor, 0, 100), (AtCursor, 100, 100), (Pread, 7000, 100)]
-    );
-    assert_eq!(seen.opens(&stage.data()), [0], "it is not looked for again");
-    assert!(seen.opens(&stage.other()).is_empty());
 }
 
 fn threads() {
@@ -140,83 +89,6 @@ fn crowd() {
         threads.len()
     );
     assert_eq!(threads.values().sum::<u64>() + seen.lost, 2000);
-}
-
-/// The reads of the data file, split by whether the started process made them.
-fn by_family(seen: &Seen, stage: &Stage) -> (Vec<Read>, Vec<Read>) {
-    let parent = seen.events.first().map(|event| event.pid);
-    let (parents, others): (Vec<_>, Vec<_>) = seen
-        .reads_by(&stage.data())
-        .into_iter()
-        .partition(|(pid, _)| Some(*pid) == parent);
-    let strip = |reads: Vec<(u32, Read)>| reads.into_iter().map(|(_, read)| read).collect();
-    (strip(parents), strip(others))
-}
-
-fn fork() {
-    let stage = Stage::new();
-    let (parent, children) = by_family(&run(&stage, "fork"), &stage);
-    assert_eq!(
-        parent,
-        [(AtCursor, 0, 10), (AtCursor, 30, 30), (Pread, 50, 50)]
-    );
-    let reads = [
-        (AtCursor, 10, 20),
-        (AtCursor, 0, 21),
-        (AtCursor, 21, 22),
-        (AtCursor, 60, 40),
-    ];
-    assert_eq!(children, reads);
-}
-
-fn vfork() {
-    let stage = Stage::new();
-    let (parent, child) = by_family(&run(&stage, "vfork"), &stage);
-    assert_eq!(
-        parent,
-        [(AtCursor, 0, 10), (AtCursor, 10, 20), (AtCursor, 0, 30)]
-    );
-    assert_eq!(child, [(AtCursor, 30, 19970)]);
-}
-
-fn spawn() {
-    let stage = Stage::new();
-    let seen = run(&stage, "spawn");
-    let (parent, child) = by_family(&seen, &stage);
-    assert_eq!(parent, [(AtCursor, 0, 10), (AtCursor, 30, 30)]);
-    assert_eq!(child, [(AtCursor, 10, 20)]);
-    assert!(
-        seen.output.stdout.ends_with(b"30\n"),
-        "{:?}",
-        seen.output.stdout
-    );
-}
-
-fn system() {
-    let stage = Stage::new();
-    let (parent, children) = by_family(&run(&stage, "system"), &stage);
-    let parents = [
-        (AtCursor, 0, 10),
-        (AtCursor, 30, 30),
-        (AtCursor, 100, 50),
-        (AtCursor, 210, 70),
-    ];
-    assert_eq!(parent, parents);
-    let handed = [(AtCursor, 10, 20), (AtCursor, 60, 40), (AtCursor, 150, 60)];
-    assert_eq!(children, handed);
-}
-
-fn exec() {
-    let stage = Stage::new();
-    let seen = run(&stage, "exec");
-    let reads: Vec<Read> = (1..=9).map(|len| (AtCursor, 0, len)).collect();
-    assert_eq!(seen.reads(&stage.data()), reads);
-    let heads = seen
-        .programs()
-        .iter()
-        .filter(|name| *name == "head")
-        .count();
-    assert_eq!(heads, 8);
 }
 
 fn shell() {

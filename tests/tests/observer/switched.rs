@@ -7,8 +7,8 @@ use foreread_sys::cache;
 use foreread_tests::suite::{ALL, QUICK, Test};
 use foreread_tests::{Need, check, text};
 
-use super::conform::record;
 use super::harness::Stage;
+use super::recorded::record_command;
 
 pub const TESTS: &[Test] = &[
     (
@@ -35,7 +35,7 @@ fn told_apart(observer: &str) {
     fs::write(&data, vec![7; PAGES << 12]).expect("our own file");
     cache::evict(File::open(&data).expect("our own file")).expect("pages leave memory");
     let [program, data_name] = [&program, &data].map(|path| path.to_str().expect("text"));
-    let output = record(&stage, observer, &[program, data_name, &PAGES.to_string()]);
+    let output = record_command(&stage, observer, &[program, data_name, &PAGES.to_string()]);
     assert!(output.status.success(), "{output:?}");
     let mut record = Reader::open(&stage.path("kept.fr")).expect("the record");
     let files = record.files().clone();
