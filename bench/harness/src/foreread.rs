@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+pub use foreread_plan::Ledger;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Invocation;
@@ -35,24 +36,6 @@ pub struct Account {
     pub ledger: Option<Ledger>,
     /// Bytes the program read.
     pub read_bytes: Option<u64>,
-}
-
-/// Where the bytes issued ended, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Ledger {
-    /// Asked of the kernel.
-    pub issued: u64,
-    /// In memory before the program read them.
-    pub useful: u64,
-    /// Read by the program while still on the way.
-    pub late: u64,
-    /// Never read.
-    pub wasted: u64,
-    /// Gone from memory before the program read them.
-    pub evicted: u64,
-    /// Read along because they lay between others, and never read by the program.
-    pub infill: u64,
 }
 
 impl Foreread {

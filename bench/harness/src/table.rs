@@ -212,6 +212,7 @@ mod tests {
             wasted: 1 << 34,
             evicted: 0,
             infill: 1 << 34,
+            ..Ledger::default()
         });
         let translated = Summary {
             group: Group::Slice,

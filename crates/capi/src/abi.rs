@@ -6,6 +6,8 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use ::foreread_client::Stats;
+
 /// The entry is marked: the callback is told of the most recent marked access.
 pub const FOREREAD_MARKED: c_uint = 1;
 
@@ -118,6 +120,35 @@ pub struct foreread_stats {
     pub evicted: u64,
     /// and bytes read along because they lay between others, and never read by the program.
     pub infill: u64,
+}
+
+impl From<Stats> for foreread_stats {
+    /// Without its size. What nobody saw the program read, and what it missed, the C interface does not tell.
+    fn from(stats: Stats) -> Self {
+        let Stats {
+            list,
+            ahead,
+            asked,
+            ledger,
+            ..
+        } = stats;
+        Self {
+            struct_size: 0,
+            accepted: list.accepted,
+            ahead,
+            listed: list.listed,
+            unlisted: list.unlisted,
+            skipped: list.skipped,
+            outside: list.outside,
+            callbacks: asked,
+            issued: ledger.issued,
+            useful: ledger.useful,
+            late: ledger.late,
+            wasted: ledger.wasted,
+            evicted: ledger.evicted,
+            infill: ledger.infill,
+        }
+    }
 }
 
 /// Asks the program for more of its list; see foreread_register_client().

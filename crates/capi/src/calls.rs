@@ -286,7 +286,7 @@ pub unsafe extern "C" fn foreread_get_stats(
         // SAFETY: null, or the program's structure.
         let size = unsafe { covered(stats) }?;
         // SAFETY: as long as it says.
-        unsafe { tell(stats, size, &handle.client.stats()) };
+        unsafe { tell(stats, size, handle.client.stats()) };
         Ok(0)
     })
 }
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn foreread_finish_client(
         let handle = Process::remove(client.addr())?;
         let last = handle.client.close().ok_or(-libc::EINVAL)?.stats;
         // SAFETY: as long as it says.
-        unsafe { tell(stats, size, &last) };
+        unsafe { tell(stats, size, last) };
         if last.ledger.is_closed() {
             Ok(0)
         } else {
@@ -388,22 +388,10 @@ unsafe fn covered(stats: *const foreread_stats) -> Result<u64, c_int> {
 ///
 /// # Safety
 /// `stats` points to `size` bytes.
-unsafe fn tell(stats: *mut foreread_stats, size: u64, now: &Stats) {
+unsafe fn tell(stats: *mut foreread_stats, size: u64, now: Stats) {
     let told = foreread_stats {
         struct_size: size,
-        accepted: now.list.accepted,
-        ahead: now.ahead,
-        listed: now.list.listed,
-        unlisted: now.list.unlisted,
-        skipped: now.list.skipped,
-        outside: now.list.outside,
-        callbacks: now.asked,
-        issued: now.ledger.issued,
-        useful: now.ledger.useful,
-        late: now.ledger.late,
-        wasted: now.ledger.wasted,
-        evicted: now.ledger.evicted,
-        infill: now.ledger.infill,
+        ..now.into()
     };
     let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
     // SAFETY: no more than the program has, nor than we have.

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::{FileId, PAGE};
+use foreread_plan::{FileId, Ledger, PAGE};
 use rustc_hash::FxHashSet;
 
 use crate::fates::{Fate, Fates, Masks};
@@ -23,25 +23,11 @@ use crate::worker::Difference;
 /// Reads by which a plan is judged.
 pub(crate) const WINDOW: u64 = 1000;
 
-/// The account of a plan. Bytes are whole pages.
+/// The account of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Bytes fetched from the device.
-    pub issued: u64,
-    /// Of these, bytes that were in memory when the program read them.
-    pub useful: u64,
-    /// Bytes that the program had to wait for all the same.
-    pub late: u64,
-    /// Bytes that were gone from memory again when the program read them.
-    pub evicted: u64,
-    /// Bytes that the program, observed all the time, did not read.
-    pub wasted: u64,
-    /// Bytes between planned ones, fetched because one more request would cost more, and not read.
-    pub infill: u64,
-    /// Bytes that the program, not observed all the time, was not seen to read.
-    pub unknown: u64,
-    /// Bytes that the program waited for and that were not issued.
-    pub missed: u64,
+    /// What became of the bytes fetched.
+    pub ledger: Ledger,
     /// True if fetching ever waited for the program because memory was full.
     pub was_full: bool,
     /// Names looked up.
@@ -103,10 +89,8 @@ pub struct Names {
 impl Account {
     /// Whether each byte and each name is in one column.
     pub(crate) fn is_closed(&self) -> bool {
-        let read = self.useful + self.late;
         let names = &self.names;
-        self.issued == read + self.evicted + self.wasted + self.infill + self.unknown
-            && names.asked == names.late + names.unknown
+        self.ledger.is_closed() && names.asked == names.late + names.unknown
     }
 }
 
@@ -222,14 +206,7 @@ impl Seen {
         }
         names.unknown = names.asked - names.late;
         Account {
-            issued: (pages.useful + pages.late + pages.unread()) * PAGE,
-            useful: pages.useful * PAGE,
-            late: pages.late * PAGE,
-            evicted: 0,
-            wasted: pages.wasted * PAGE,
-            infill: pages.infill * PAGE,
-            unknown: pages.unknown * PAGE,
-            missed: pages.missed * PAGE,
+            ledger: Ledger::of_pages(pages),
             was_full: state.was_full(),
             names,
             reads: self.reads,
@@ -242,14 +219,15 @@ impl Seen {
         }
     }
 
-    /// The outcome of the plan, and the set of pages fetched, in one pass over them.
-    fn outcome(&self, state: &State, planned: &Planned) -> (Totals, Pages) {
-        let mut outcome = Totals::default();
+    /// The outcome of the plan, in pages, and the set of pages fetched, in one pass over them.
+    fn outcome(&self, state: &State, planned: &Planned) -> (Ledger, Pages) {
+        let mut outcome = Ledger::default();
         let mut issued = Pages::default();
         for (file, pages) in &state.issued {
             for (chunk, mask) in masks(pages.clone()) {
                 issued.add_mask(*file, chunk, mask);
-                outcome.add(&self.masks(mask, (*file, chunk), state, planned));
+                let masks = self.masks(mask, (*file, chunk), state, planned);
+                enter(&mut outcome, &masks);
             }
         }
         outcome.missed = self.waited.outside([&issued, &planned.left]);
@@ -299,30 +277,17 @@ impl Seen {
     }
 }
 
-/// Pages by what became of them. A page that was fetched several times counts each time.
-#[derive(Default)]
-struct Totals {
-    useful: u64,
-    late: u64,
-    wasted: u64,
-    unknown: u64,
-    infill: u64,
-    missed: u64,
-}
-
-impl Totals {
-    /// Adds pages that were issued.
-    fn add(&mut self, pages: &Masks) {
-        let count = |fate| u64::from(pages.of(fate).count_ones());
-        self.useful += count(Fate::Useful);
-        self.late += count(Fate::Late);
-        self.wasted += count(Fate::Wasted);
-        self.unknown += count(Fate::Unknown);
-        self.infill += u64::from(pages.infill().count_ones());
-    }
-
-    /// Pages fetched that the program was not seen to read.
-    fn unread(&self) -> u64 {
-        self.wasted + self.unknown + self.infill
-    }
+/// Adds pages that were issued, by what became of them. A page that was fetched several times counts each time.
+fn enter(ledger: &mut Ledger, pages: &Masks) {
+    let count = |fate| u64::from(pages.of(fate).count_ones());
+    let mut more = Ledger {
+        useful: count(Fate::Useful),
+        late: count(Fate::Late),
+        wasted: count(Fate::Wasted),
+        unknown: count(Fate::Unknown),
+        infill: u64::from(pages.infill().count_ones()),
+        ..Ledger::default()
+    };
+    more.issued = more.judged();
+    *ledger += more;
 }

@@ -229,8 +229,14 @@ mod tests {
         let so_far = session.so_far();
         let account = session.finish();
         assert!(account.is_closed(), "{account:?}");
-        assert_eq!((so_far.useful, so_far.late), (account.useful, account.late));
-        assert_eq!((so_far.missed, so_far.wasted), (account.missed, None));
+        assert_eq!(
+            (so_far.useful, so_far.late),
+            (account.ledger.useful, account.ledger.late)
+        );
+        assert_eq!(
+            (so_far.missed, so_far.wasted),
+            (account.ledger.missed, None)
+        );
         assert_eq!((account.reads, account.foreseen), (200, 200));
         let gone = |(file, how): &(FileId, Difference)| {
             *file == FileId(1) && matches!(how, Difference::Gone(_))
@@ -279,7 +285,7 @@ mod tests {
         wait("the rest", || session.shared.is_done());
         let account = session.finish();
         assert!(account.was_full && account.is_closed(), "{account:?}");
-        assert_eq!(account.wasted, 0, "{account:?}");
+        assert_eq!(account.ledger.wasted, 0, "{account:?}");
     }
 
     #[test]
@@ -308,7 +314,7 @@ mod tests {
         assert!(session.so_far().wasted.is_some());
         let account = session.finish();
         assert!(account.has_left && account.is_closed(), "{account:?}");
-        assert_eq!(account.missed, WINDOW * PAGE);
+        assert_eq!(account.ledger.missed, WINDOW * PAGE);
     }
 
     #[test]
@@ -335,8 +341,14 @@ mod tests {
         wait("the plan", || session.shared.is_done());
         session.look_away();
         let account = session.finish();
-        assert!(account.is_closed() && account.wasted == 0, "{account:?}");
-        assert_eq!(account.unknown + account.infill, account.issued);
+        assert!(
+            account.is_closed() && account.ledger.wasted == 0,
+            "{account:?}"
+        );
+        assert_eq!(
+            account.ledger.unknown + account.ledger.infill,
+            account.ledger.issued
+        );
     }
 
     #[test]
@@ -347,8 +359,14 @@ mod tests {
         wait("the plan", || session.shared.is_done());
         session.doubt(FileId(0));
         let account = session.finish();
-        assert!(account.is_closed() && account.wasted == 0, "{account:?}");
-        assert_eq!(account.unknown + account.infill, account.issued);
+        assert!(
+            account.is_closed() && account.ledger.wasted == 0,
+            "{account:?}"
+        );
+        assert_eq!(
+            account.ledger.unknown + account.ledger.infill,
+            account.ledger.issued
+        );
     }
 
     proptest! {

@@ -2,12 +2,12 @@
 //!
 //! Invariant: at most [`PROGRAMS`] programs are kept; those with the fewest bytes issued go first. The sum of all keeps them.
 
-use foreread_engine::Ledger;
+use foreread_plan::Ledger;
 use rustc_hash::FxHashMap;
 
 use crate::programs::{Key, PROGRAMS};
 use crate::proofs::{Proof, Proofs};
-use crate::{Bytes, Lead, Predictions, Program};
+use crate::{Lead, Predictions, Program};
 
 /// Steps of the distribution of leads for each doubling, and all of them: from 1 ns to 18 minutes, each 19 % longer. No time at all
 /// is in the first.
@@ -68,7 +68,7 @@ impl Leads {
 pub(crate) struct Account {
     pub(crate) predictions: Predictions,
     pub(crate) leads: Leads,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: Ledger,
 }
 
 /// All of them.
@@ -98,17 +98,17 @@ impl Accounts {
     }
 
     /// A program's share of a session that is over.
-    pub(crate) fn close(&mut self, key: &Key, bytes: &Bytes) {
-        self.enter(key, |account| account.bytes.add(bytes));
+    pub(crate) fn close(&mut self, key: &Key, bytes: &Ledger) {
+        self.enter(key, |account| account.bytes += *bytes);
         let proof = Proof {
-            right: bytes.useful + bytes.late,
+            right: bytes.read(),
             wrong: bytes.wasted,
         };
         self.proofs.add(key, proof);
     }
 
     /// By program, those with most bytes first; what runs at present is added.
-    pub(crate) fn told(&self, running: &[(Key, Bytes)]) -> Vec<Program> {
+    pub(crate) fn told(&self, running: &[(Key, Ledger)]) -> Vec<Program> {
         let mut programs: Vec<Program> = self
             .programs
             .iter()
@@ -125,7 +125,7 @@ impl Accounts {
                 .iter_mut()
                 .find(|one| one.name == **name && one.uid == *uid);
             if let Some(known) = known {
-                known.bytes.add(bytes);
+                known.bytes += *bytes;
             }
         }
         let weight = |one: &Program| (one.bytes.issued, one.predictions.events);
@@ -133,34 +133,6 @@ impl Accounts {
             (weight(other), &one.name, one.uid).cmp(&(weight(one), &other.name, other.uid))
         });
         programs
-    }
-}
-
-impl Bytes {
-    /// One account and another.
-    pub(crate) fn add(&mut self, other: &Bytes) {
-        self.issued += other.issued;
-        self.useful += other.useful;
-        self.late += other.late;
-        self.wasted += other.wasted;
-        self.evicted += other.evicted;
-        self.infill += other.infill;
-        self.missed += other.missed;
-    }
-}
-
-impl From<Ledger> for Bytes {
-    /// What the programs missed is not the engine's to tell: the observer reports it.
-    fn from(ledger: Ledger) -> Self {
-        Self {
-            issued: ledger.issued,
-            useful: ledger.useful,
-            late: ledger.late,
-            wasted: ledger.wasted + ledger.unknown,
-            evicted: ledger.evicted,
-            infill: ledger.infill,
-            missed: 0,
-        }
     }
 }
 

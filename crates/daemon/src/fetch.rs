@@ -13,20 +13,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Backend;
-use foreread_engine::{Config, Engine, Ledger, Session};
-use foreread_plan::{Access, Extent, FileId, Kind, PAGE, Seen, ThreadId};
+use foreread_engine::{Config, Engine, Session};
+use foreread_plan::{Access, Extent, FileId, Kind, Ledger, PAGE, Seen, ThreadId};
 use foreread_profiles::Profiles;
 use foreread_sources::files::Symbol;
 use foreread_sys::memory;
 use rustc_hash::FxHashMap;
 
 use crate::accounts::Accounts;
+use crate::clock;
 use crate::disks::Disks;
 use crate::files::{AT_OPEN, FileFacts, Pages, meta};
 use crate::programs::Key;
 use crate::proofs::Proof;
 use crate::source::{Feed, Predicted};
-use crate::{Bytes, clock};
 
 /// Time for which a session continues without a request or a use of fetched files, in ns: half of all leads are shorter than a second.
 const QUIET: u64 = 15_000_000_000;
@@ -234,17 +234,17 @@ impl Fetcher {
         };
         self.disks.learn(&report.found);
         for (strand, report) in running.strands.iter().zip(report.strands) {
-            accounts.close(&strand.key, &Bytes::from(report.ledger));
+            accounts.close(&strand.key, &of_files(report.ledger));
         }
     }
 
     /// Accounts of the present sessions, by program.
-    pub(crate) fn running(&self) -> Vec<(Key, Bytes)> {
+    pub(crate) fn running(&self) -> Vec<(Key, Ledger)> {
         let sessions = self.running.iter().chain(&self.former);
         let each = sessions.flat_map(|running| {
             let ledgers = running.session.ledgers();
             let keys = running.strands.iter().map(|strand| strand.key.clone());
-            keys.zip(ledgers.into_iter().map(Bytes::from))
+            keys.zip(ledgers.into_iter().map(of_files))
                 .collect::<Vec<_>>()
         });
         each.collect()
@@ -268,6 +268,16 @@ impl Fetcher {
     }
 }
 
+/// The account of files that programs were predicted to open. The bytes that they missed are reported by the observer.
+fn of_files(ledger: Ledger) -> Ledger {
+    Ledger {
+        wasted: ledger.wasted + ledger.unknown,
+        unknown: 0,
+        missed: 0,
+        ..ledger
+    }
+}
+
 impl Running {
     /// True if no more files are accepted for a program.
     fn is_full(&self, key: &Key) -> bool {
@@ -277,12 +287,8 @@ impl Running {
 
     /// Fetched bytes whose fate is still unknown.
     fn unread(&self) -> u64 {
-        let ledgers = self.session.ledgers().into_iter().map(Bytes::from);
-        let unread = ledgers.map(|one| {
-            let judged = one.useful + one.late + one.wasted + one.evicted + one.infill;
-            one.issued.saturating_sub(judged)
-        });
-        unread.sum()
+        let all: Ledger = self.session.ledgers().into_iter().sum();
+        all.issued.saturating_sub(all.judged())
     }
 
     /// Waiting that prefetching has spared programs, in ns: wasted bytes spared nothing.

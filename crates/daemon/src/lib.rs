@@ -40,8 +40,9 @@ mod trees;
 mod upkeep;
 
 pub use ask::{Answer, Ask, Counter, Desk, Predicted, desk};
+pub use foreread_plan::Ledger;
 pub use observer::open;
 pub use options::{IoPriority, Model, ObserverChoice, Options, PartitionLimits};
 pub use saved::predict_saved;
 pub use serve::serve;
-pub use status::{Bytes, Lead, ModelStatus, Predictions, Program, Status};
+pub use status::{Lead, ModelStatus, Predictions, Program, Status};

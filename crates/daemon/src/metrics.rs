@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::{Bytes, Predictions, Status};
+use crate::{Ledger, Predictions, Status};
 
 /// Programs with samples of their own: those with most bytes fetched. The others are in the sums.
 const PROGRAMS: usize = 50;
@@ -113,16 +113,11 @@ fn model(out: &mut Text, status: &Status) {
 
 fn programs(out: &mut Text, status: &Status) {
     // Names that are the same once they are cut are one.
-    let mut programs: BTreeMap<(String, u32), (Bytes, Predictions)> = BTreeMap::new();
+    let mut programs: BTreeMap<(String, u32), (Ledger, Predictions)> = BTreeMap::new();
     for program in status.programs.iter().take(PROGRAMS) {
         let key = (value(&program.name), program.uid);
         let (bytes, predictions) = programs.entry(key).or_default();
-        bytes.issued += program.bytes.issued;
-        bytes.useful += program.bytes.useful;
-        bytes.late += program.bytes.late;
-        bytes.wasted += program.bytes.wasted;
-        bytes.evicted += program.bytes.evicted;
-        bytes.infill += program.bytes.infill;
+        *bytes += program.bytes;
         predictions.right += program.predictions.right;
         predictions.wrong += program.predictions.wrong;
     }
@@ -162,7 +157,7 @@ fn programs(out: &mut Text, status: &Status) {
     }
 }
 
-fn fates_of(bytes: &Bytes) -> [(&'static str, u64); 5] {
+fn fates_of(bytes: &Ledger) -> [(&'static str, u64); 5] {
     [
         ("useful", bytes.useful),
         ("late", bytes.late),
@@ -310,10 +305,10 @@ mod tests {
         Program {
             name: name.to_owned(),
             uid,
-            bytes: Bytes {
+            bytes: Ledger {
                 issued: 10,
                 useful: 6,
-                ..Bytes::default()
+                ..Ledger::default()
             },
             ..Program::default()
         }

@@ -360,7 +360,7 @@ impl Daemon {
         let running = self.fetcher.running();
         let all = &self.mind.accounts.all;
         let mut bytes = all.bytes;
-        running.iter().for_each(|(_, one)| bytes.add(one));
+        running.iter().for_each(|(_, one)| bytes += *one);
         let lost = observer.lost().into_iter();
         let kind = match self.model {
             Model::LastSuccessor => "last successor",

@@ -1,5 +1,6 @@
 //! What the daemon has seen, predicted and fetched, since it was started. All of it is bounded.
 
+use foreread_plan::Ledger;
 use serde::{Deserialize, Serialize};
 
 /// All of it.
@@ -26,7 +27,7 @@ pub struct Status {
     /// From a prediction to the event that it foretold.
     pub lead: Lead,
     /// Bytes fetched for all programs.
-    pub bytes: Bytes,
+    pub bytes: Ledger,
     /// Why nothing is fetched at present; `None` while it is.
     pub pressure: Option<String>,
     /// What went wrong since the start and was survived, in sentences: a corrupt store, a full disk. The last few.
@@ -90,25 +91,6 @@ pub struct Lead {
     pub tenth: u64,
 }
 
-/// What became of the bytes fetched. `issued = useful + late + wasted + evicted + infill` + those that are still unread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bytes {
-    /// Fetched from the device ahead of the program.
-    pub issued: u64,
-    /// In memory when the program opened the file.
-    pub useful: u64,
-    /// Still on their way then.
-    pub late: u64,
-    /// Of files that the program did not open.
-    pub wasted: u64,
-    /// Gone from memory before the program opened the file.
-    pub evicted: u64,
-    /// Read along because they lay between pages that were wanted.
-    pub infill: u64,
-    /// Fetched by the programs themselves, and not foreseen in time. 0 unless the observer sees that: [`Status::missed`].
-    pub missed: u64,
-}
-
 /// One program of one user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Program {
@@ -121,5 +103,5 @@ pub struct Program {
     /// Its leads.
     pub lead: Lead,
     /// Its bytes.
-    pub bytes: Bytes,
+    pub bytes: Ledger,
 }

@@ -197,7 +197,7 @@ impl<B: Backend> Engine<B> {
         }
         for (file, pages) in self.scheduler.give_back() {
             for strand in &mut self.strands {
-                strand.ledger.enter(strand.pages.give_back(file, &pages));
+                strand.ledger += strand.pages.give_back(file, &pages).into();
             }
             self.backend.discard(file, pages);
         }
@@ -262,7 +262,7 @@ impl<B: Backend> Engine<B> {
         self.collect(now);
         self.settle_doubts();
         for strand in &mut self.strands {
-            strand.ledger.enter(strand.pages.rest());
+            strand.ledger += strand.pages.rest().into();
             strand.walker.close();
         }
         Report {

@@ -24,7 +24,6 @@
 mod beyond;
 pub mod calibrate;
 mod engine;
-mod ledger;
 mod pages;
 mod session;
 mod site;
@@ -33,8 +32,8 @@ mod sync;
 mod walker;
 
 pub use engine::{Config, Engine, Report};
+pub use foreread_plan::Ledger;
 pub use foreread_sched::{Horizon, Order, Profile};
-pub use ledger::Ledger;
 pub use session::Session;
 pub use strand::{IDLE_READS, StrandReport};
 pub use walker::Names;

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use foreread_plan::FileId;
+use foreread_plan::{FileId, Ledger};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -100,6 +100,17 @@ pub(crate) struct Unread {
     pub(crate) wasted: u64,
     pub(crate) infill: u64,
     pub(crate) unknown: u64,
+}
+
+impl From<Unread> for Ledger {
+    fn from(unread: Unread) -> Self {
+        Self::of_pages(Self {
+            wasted: unread.wasted,
+            infill: unread.infill,
+            unknown: unread.unknown,
+            ..Self::default()
+        })
+    }
 }
 
 impl Unread {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use foreread_backend::{Change, Collective, PageCache, RankCache};
 use foreread_core::cold::Look;
 use foreread_core::{Account, Cache, Difference, Files, Session, SoFar};
-use foreread_engine::{Ledger, Names};
+use foreread_engine::Names;
 use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{
     Access, FileId, FileMeta, PAGE, PathMap, Sequence, Summary, ThreadId, ThreadMeta,
@@ -272,9 +272,11 @@ impl Served {
         let mut account = self.session.finish();
         if account.was_full {
             // A page that it had to read itself was gone again; one that was on its way was read for it.
-            let own = device_bytes.unwrap_or(0).saturating_sub(account.missed);
-            account.evicted = own.min(account.late);
-            account.late -= account.evicted;
+            let own = device_bytes
+                .unwrap_or(0)
+                .saturating_sub(account.ledger.missed);
+            account.ledger.evicted = own.min(account.ledger.late);
+            account.ledger.late -= account.ledger.evicted;
         }
         let phase = match (account.has_left, is_over) {
             (true, _) => Phase::GaveUp,
@@ -358,16 +360,6 @@ impl Sink for Served {
 
 /// An account in the form of the summary.
 fn report(account: Account, phase: Phase) -> Report {
-    let ledger = Ledger {
-        issued: account.issued,
-        useful: account.useful,
-        late: account.late,
-        wasted: account.wasted,
-        evicted: account.evicted,
-        infill: account.infill,
-        unknown: account.unknown,
-        missed: account.missed,
-    };
     let names = Names {
         asked: account.names.asked,
         fetched: account.names.fetched,
@@ -379,7 +371,7 @@ fn report(account: Account, phase: Phase) -> Report {
     let strand = Strand {
         name: REPLAY,
         phase,
-        ledger,
+        ledger: account.ledger,
         names,
         reads: account.reads,
         foreseen: account.foreseen,
@@ -398,13 +390,13 @@ fn report(account: Account, phase: Phase) -> Report {
         }
     }
     Report {
-        ledger,
+        ledger: account.ledger,
         names,
         phase,
         reads: account.reads,
         foreseen: account.foreseen,
         // The whole plan was in memory.
-        was_hot: account.issued == 0 && account.names.fetched == 0,
+        was_hot: account.ledger.issued == 0 && account.names.fetched == 0,
         changed,
         gone,
         copied,

@@ -154,7 +154,10 @@ fn a_process_that_may_open_few_files_fetches_all_the_same_by_fewer_threads() {
         let case = Case::of(&made, &place, None);
         let account = case.served.account.as_ref().unwrap();
         assert!(account.differences.is_empty(), "{case:?}");
-        assert!(account.missed < account.issued / 10, "{case:?}");
+        assert!(
+            account.ledger.missed < account.ledger.issued / 10,
+            "{case:?}"
+        );
         assert!(!case.is_slower(), "{case:?}");
     }
 }

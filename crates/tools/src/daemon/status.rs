@@ -261,7 +261,7 @@ fn core(used: u64, running: Duration) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use foreread_daemon::{Bytes, Lead, ModelStatus, Predictions};
+    use foreread_daemon::{Lead, Ledger, ModelStatus, Predictions};
 
     use super::*;
 
@@ -279,13 +279,14 @@ pub(crate) mod tests {
             median: 123_456_789,
             tenth: 1_234_567,
         };
-        let all = Bytes {
+        let all = Ledger {
             issued: 999 << 30,
             useful: 900 << 30,
             late: 40 << 30,
             wasted: 9 << 30,
             evicted: 1 << 30,
             infill: 1 << 20,
+            unknown: 0,
             missed: 5 << 30,
         };
         let program = |name: &str, uid| Program {

@@ -1,16 +1,17 @@
-//! What became of every byte issued.
+//! What became of every byte issued: the one account of a run, a plan, a strand, a program of the daemon's, and a client.
 
 use std::iter::Sum;
+use std::ops::AddAssign;
 
-use foreread_plan::PAGE;
 use serde::{Deserialize, Serialize};
 
-use crate::pages::Unread;
+use crate::PAGE;
 
 /// An account in bytes (whole pages).
 ///
 /// Invariant of a closed account: `issued = useful + late + wasted + evicted + infill + unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// Fetched from the device ahead of the program.
     pub issued: u64,
@@ -24,63 +25,94 @@ pub struct Ledger {
     pub evicted: u64,
     /// Never wanted, and never read by the program: read along because it lay between pages wanted
     /// of a device that is faster at reading than at skipping.
-    #[serde(default)]
     pub infill: u64,
     /// Not seen to be read by the program, which was not watched all the time: it may have read them.
-    #[serde(default)]
     pub unknown: u64,
     /// Read by the program from the device, not issued by anyone else: what was not foreseen
     /// in time. Not part of `issued`.
     pub missed: u64,
 }
 
+impl AddAssign for Ledger {
+    fn add_assign(&mut self, mut other: Self) {
+        for (column, more) in self.columns().into_iter().zip(other.columns()) {
+            *column += *more;
+        }
+    }
+}
+
 impl Sum for Ledger {
     fn sum<I: Iterator<Item = Self>>(ledgers: I) -> Self {
-        ledgers.fold(Self::default(), |sum, one| Self {
-            issued: sum.issued + one.issued,
-            useful: sum.useful + one.useful,
-            late: sum.late + one.late,
-            wasted: sum.wasted + one.wasted,
-            evicted: sum.evicted + one.evicted,
-            infill: sum.infill + one.infill,
-            unknown: sum.unknown + one.unknown,
-            missed: sum.missed + one.missed,
+        ledgers.fold(Self::default(), |mut sum, one| {
+            sum += one;
+            sum
         })
     }
 }
 
 impl Ledger {
+    fn columns(&mut self) -> [&mut u64; 8] {
+        let Self {
+            issued,
+            useful,
+            late,
+            wasted,
+            evicted,
+            infill,
+            unknown,
+            missed,
+        } = self;
+        [
+            issued, useful, late, wasted, evicted, infill, unknown, missed,
+        ]
+    }
+
+    /// The account of so many pages, in bytes.
+    pub fn of_pages(mut pages: Self) -> Self {
+        for column in pages.columns() {
+            *column *= PAGE;
+        }
+        pages
+    }
+
+    /// Bytes issued and read.
+    pub fn read(&self) -> u64 {
+        self.useful + self.late
+    }
+
+    /// Bytes issued that the program was not seen to read, and that were not gone before.
+    pub fn unread(&self) -> u64 {
+        self.wasted + self.infill + self.unknown
+    }
+
+    /// Bytes issued whose fate is known.
+    pub fn judged(&self) -> u64 {
+        self.read() + self.evicted + self.unread()
+    }
+
     /// Whether every byte issued is accounted for.
     pub fn is_closed(&self) -> bool {
-        let read = self.useful + self.late;
-        self.issued == read + self.wasted + self.evicted + self.infill + self.unknown
+        self.issued == self.judged()
     }
 
     /// Of the bytes issued because they were wanted, the share the program read: accuracy. `None` if that is known of none. Infill that
     /// was not read was no wrong prediction.
     pub fn accuracy(&self) -> Option<f64> {
         let known = self.issued - self.unknown - self.infill;
-        (known > 0).then(|| (self.useful + self.late) as f64 / known as f64)
+        (known > 0).then(|| self.read() as f64 / known as f64)
     }
 
     /// Of the bytes that the program needed from the device, the share that was fetched ahead of it: coverage. The device has given
     /// so many bytes to the program itself, as far as is known, seen by an observer or not.
     pub fn coverage(&self, device_bytes: Option<u64>) -> Option<f64> {
-        let ahead = self.useful + self.late;
+        let ahead = self.read();
         let needed = ahead + self.missed.max(device_bytes.unwrap_or(0));
         (needed > 0).then(|| ahead as f64 / needed as f64)
     }
 
-    /// Enter pages that the program was not seen to read.
-    pub(crate) fn enter(&mut self, unread: Unread) {
-        self.wasted += unread.wasted * PAGE;
-        self.infill += unread.infill * PAGE;
-        self.unknown += unread.unknown * PAGE;
-    }
-
     /// Of the bytes issued and read, the share that was there in time: timeliness.
     pub fn timeliness(&self) -> Option<f64> {
-        let read = self.useful + self.late;
+        let read = self.read();
         (read > 0).then(|| self.useful as f64 / read as f64)
     }
 }
@@ -117,5 +149,32 @@ mod tests {
         };
         assert!(ledger.is_closed());
         assert_eq!(ledger.accuracy(), Some(0.8));
+    }
+
+    #[test]
+    fn each_column_is_added_and_counted_in_pages() {
+        let one = Ledger {
+            issued: 21,
+            useful: 1,
+            late: 2,
+            wasted: 3,
+            evicted: 4,
+            infill: 5,
+            unknown: 6,
+            missed: 7,
+        };
+        assert!(one.is_closed());
+        let sum: Ledger = [one; 4096].into_iter().sum();
+        assert_eq!(sum, Ledger::of_pages(one));
+        assert_eq!(sum.missed, 7 * PAGE);
+        assert!(sum.is_closed());
+    }
+
+    #[test]
+    fn an_account_that_was_written_with_fewer_columns_can_be_read() {
+        let text = r#"{"issued":2,"useful":1,"late":1,"wasted":0,"evicted":0,"missed":3}"#;
+        let read: Ledger = serde_json::from_str(text).expect("a ledger");
+        assert!(read.is_closed());
+        assert_eq!((read.issued, read.missed), (2, 3));
     }
 }
