@@ -63,7 +63,7 @@ pub(crate) struct Server {
 
 struct Shared {
     origin: Instant,
-    state: Mutex<State>,
+    state: Mutex<Service>,
     wake: Condvar,
     reads: AtomicU64,
     read_bytes: AtomicU64,
@@ -71,7 +71,7 @@ struct Shared {
     written_bytes: AtomicU64,
 }
 
-struct State {
+struct Service {
     disk: Disk,
     /// Pending answers, with the number of unfinished places of each request.
     answers: HashMap<u64, (Answer, usize)>,
@@ -85,7 +85,7 @@ struct State {
     stop: bool,
 }
 
-impl State {
+impl Service {
     /// The model is done with one place of a request; after the last one, the answer.
     fn finish(&mut self, number: u64) -> Option<Answer> {
         let (_, left) = self.answers.get_mut(&number)?;
@@ -102,7 +102,7 @@ impl Server {
     pub(crate) fn start() -> std::io::Result<Server> {
         let shared = Arc::new(Shared {
             origin: Instant::now(),
-            state: Mutex::new(State {
+            state: Mutex::new(Service {
                 disk: Disk::new(Model::NetworkSsd, Layout::new(0)),
                 answers: HashMap::new(),
                 next: 0,
@@ -238,7 +238,7 @@ impl Shared {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Service> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,10 +9,10 @@ const SELDOM: u32 = 1024;
 
 /// The turn to call, and the back-off.
 #[derive(Debug, Default)]
-pub(crate) struct Ask(Mutex<State>);
+pub(crate) struct Ask(Mutex<Calls>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Calls {
     /// A thread is calling.
     calling: bool,
     /// Unlisted reads to let pass before the next call.

@@ -6,17 +6,17 @@
 //!
 //! Invariant of the account: issued = useful + late + evicted + wasted + infill + unknown. No threads, clocks or system calls.
 //!
-//! Data flow: reads seen → [`Seen::read`] → [`News`] for those who fetch; at the end [`Seen::account`].
+//! Data flow: reads seen → [`ReadsSeen::read`] → [`News`] for those who fetch; at the end [`ReadsSeen::account`].
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use foreread_plan::{FileId, Ledger, PAGE};
+use foreread_plan::{FileId, Ledger, NameLedger, PAGE};
 use rustc_hash::FxHashSet;
 
 use crate::fates::{Fate, Fates, Masks};
-use crate::fetch::State;
+use crate::fetch::Fetching;
 use crate::pages::{Pages, Planned, masks};
 use crate::worker::Difference;
 
@@ -30,8 +30,8 @@ pub struct Account {
     pub ledger: Ledger,
     /// True if fetching ever waited for the program because memory was full.
     pub was_full: bool,
-    /// Names looked up.
-    pub names: Names,
+    /// Names looked up. Observers report only names that the program waited for: those used are those late.
+    pub names: NameLedger,
     /// Reads seen.
     pub reads: u64,
     /// Of these, reads that the plan contains.
@@ -72,31 +72,17 @@ pub struct Left {
     pub reads: u64,
 }
 
-/// The account of names. asked = late + unknown: observers report only names that the program waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    /// Looked up.
-    pub asked: u64,
-    /// Of these, names that a device was waited for.
-    pub fetched: u64,
-    /// Names that the program waited for all the same.
-    pub late: u64,
-    /// Names that the program used without waiting, or did not use.
-    pub unknown: u64,
-}
-
 #[cfg(test)]
 impl Account {
     /// Whether each byte and each name is in one column.
     pub(crate) fn is_closed(&self) -> bool {
-        let names = &self.names;
-        self.ledger.is_closed() && names.asked == names.late + names.unknown
+        self.ledger.is_closed() && self.names.is_closed()
     }
 }
 
 /// The program's reads seen so far.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct ReadsSeen {
     pub(crate) waited: Pages,
     named: FxHashSet<FileId>,
     reads: u64,
@@ -125,7 +111,7 @@ pub(crate) struct News {
     pub(crate) holds: Option<bool>,
 }
 
-impl Seen {
+impl ReadsSeen {
     /// The program has read these pages by so many reads, `new` ones among them, and waited for a device or not. `is_complete` says
     /// whether all of the plan is known.
     pub(crate) fn read(
@@ -184,7 +170,7 @@ impl Seen {
     }
 
     /// The account so far.
-    pub(crate) fn so_far(&self, state: &State, planned: &Planned) -> SoFar {
+    pub(crate) fn so_far(&self, state: &Fetching, planned: &Planned) -> SoFar {
         let (pages, _) = self.outcome(state, planned);
         SoFar {
             useful: pages.useful * PAGE,
@@ -196,15 +182,16 @@ impl Seen {
     }
 
     /// The account of what was fetched.
-    pub(crate) fn account(&self, state: &mut State, planned: &Planned) -> Account {
+    pub(crate) fn account(&self, state: &mut Fetching, planned: &Planned) -> Account {
         let (pages, issued) = self.outcome(state, planned);
-        let mut names = Names::default();
+        let mut names = NameLedger::default();
         for (file, waited) in &state.names {
             names.asked += 1;
             names.fetched += u64::from(*waited);
             names.late += u64::from(self.named.contains(file));
         }
-        names.unknown = names.asked - names.late;
+        names.used = names.late;
+        names.unknown = names.asked - names.used;
         Account {
             ledger: Ledger::of_pages(pages),
             was_full: state.was_full(),
@@ -220,7 +207,7 @@ impl Seen {
     }
 
     /// The outcome of the plan, in pages, and the set of pages fetched, in one pass over them.
-    fn outcome(&self, state: &State, planned: &Planned) -> (Ledger, Pages) {
+    fn outcome(&self, state: &Fetching, planned: &Planned) -> (Ledger, Pages) {
         let mut outcome = Ledger::default();
         let mut issued = Pages::default();
         for (file, pages) in &state.issued {
@@ -239,7 +226,7 @@ impl Seen {
         &self,
         issued: u64,
         (file, chunk): (FileId, u64),
-        state: &State,
+        state: &Fetching,
         planned: &Planned,
     ) -> Masks {
         Masks {
@@ -253,7 +240,7 @@ impl Seen {
     }
 
     /// What became of the pages of the files that the recorded run waited longest for.
-    fn fates(&self, issued: &Pages, state: &State, planned: &Planned) -> Vec<Fates> {
+    fn fates(&self, issued: &Pages, state: &Fetching, planned: &Planned) -> Vec<Fates> {
         let mut files: Vec<(Reverse<u64>, FileId)> = planned
             .waited
             .iter()

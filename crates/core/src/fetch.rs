@@ -9,7 +9,7 @@
 //! No threads, clocks or locks: [`Shared`](crate::threads::Shared) drives it by real threads, and a model of a machine in virtual
 //! time.
 //!
-//! Data flow: wants → [`State::next`] → [`Worker`](crate::worker::Worker) → hints; their results → [`State::enter`].
+//! Data flow: wants → [`Fetching::next`] → [`Worker`](crate::worker::Worker) → hints; their results → [`Fetching::enter`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(crate) const PARTING: Duration = Duration::from_millis(50);
 
 /// The wants, and the results so far.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Fetching {
     wants: Backlog,
     /// True if all wants of the plan are known.
     is_complete: bool,
@@ -88,7 +88,7 @@ pub(crate) enum Next {
     End,
 }
 
-impl State {
+impl Fetching {
     /// The budget is a part of `memory`, the free pages. Until the plan is trusted, it is `trial` pages.
     pub(crate) fn new(memory: u64, trial: Option<u64>) -> Self {
         let budget = (memory / SHARE).max(1);
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn no_more_is_on_its_way_than_each_threads_largest_request() {
-        let mut state = State::new(1 << 30, None);
+        let mut state = Fetching::new(1 << 30, None);
         let files = BTreeMap::<FileId, FileMeta>::new();
         let want = |n: u64| Want {
             file: FileId(n as u32),
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn nothing_is_requested_that_the_program_has_read() {
-        let mut state = State::new(1 << 30, None);
+        let mut state = Fetching::new(1 << 30, None);
         let meta = of_pages(400);
         let (file, files) = (FileId(0), BTreeMap::from([(FileId(0), meta)]));
         let want = |page: u64| Want {
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn memory_that_the_program_reads_again_is_given_back() {
-        let mut state = State::new(2 * 1024, None);
+        let mut state = Fetching::new(2 * 1024, None);
         let meta = of_pages(10_000);
         let (file, files) = (FileId(0), BTreeMap::from([(FileId(0), meta)]));
         let want = |page: u64| Want {
@@ -407,7 +407,7 @@ mod tests {
             left: 0,
         };
         state.add(&mut (0..10_000).map(want).collect(), &files);
-        let fill = |state: &mut State| {
+        let fill = |state: &mut Fetching| {
             while let Next::Work(_) = state.next() {
                 state.enter(Done::of(file));
             }

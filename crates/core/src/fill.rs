@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use foreread_plan::FileId;
 
 use crate::Files;
-use crate::fetch::State;
+use crate::fetch::Fetching;
 use crate::pages::Planned;
 use crate::threads::Shared;
 use crate::wants::{Trace, Wants};
@@ -31,7 +31,7 @@ pub struct Filled {
 /// # Errors
 /// When no thread can be started.
 pub fn fill(trace: impl Trace, files: Arc<dyn Files>, gaps: u64) -> io::Result<Filled> {
-    let shared = Arc::new(Shared::new(Arc::clone(&files), State::filling(gaps)));
+    let shared = Arc::new(Shared::new(Arc::clone(&files), Fetching::filling(gaps)));
     let planned = Mutex::<Planned>::default();
     let mut wants = Wants::new(trace, &*files);
     let mut batch = Vec::new();

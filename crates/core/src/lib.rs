@@ -39,7 +39,7 @@ use std::ops::Range;
 
 use foreread_plan::{FileId, FileMeta};
 
-pub use account::{Account, Left, Names, SoFar};
+pub use account::{Account, Left, SoFar};
 pub use fates::{Fate, Fates};
 pub use fill::{Filled, fill};
 pub use session::Session;

@@ -1,6 +1,6 @@
-//! A plan being fetched, the program's reads, and the account of both: [`State`] and [`Seen`], with real threads.
+//! A plan being fetched, the program's reads, and the account of both: [`Fetching`] and [`ReadsSeen`], with real threads.
 //!
-//! Data flow: trace → [`Wants`] → [`Shared`]; reads → [`Seen`] → [`Shared`]; at the end the [`Account`].
+//! Data flow: trace → [`Wants`] → [`Shared`]; reads → [`ReadsSeen`] → [`Shared`]; at the end the [`Account`].
 
 use std::io;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use foreread_plan::FileId;
 use foreread_sys::thread;
 
 use crate::Files;
-use crate::account::{Account, Seen, SoFar};
-use crate::fetch::State;
+use crate::account::{Account, ReadsSeen, SoFar};
+use crate::fetch::Fetching;
 use crate::pages::Planned;
 use crate::threads::Shared;
 use crate::wants::{JOINED, Trace, Wants};
@@ -20,7 +20,7 @@ use crate::wants::{JOINED, Trace, Wants};
 pub struct Session {
     shared: Arc<Shared>,
     planned: Arc<Mutex<Planned>>,
-    seen: Seen,
+    seen: ReadsSeen,
     /// Pages of the last read that were not read before.
     new: Vec<Range<u64>>,
 }
@@ -38,7 +38,10 @@ impl Session {
         on_trial: bool,
     ) -> io::Result<Self> {
         let trial = on_trial.then_some(JOINED);
-        let shared = Arc::new(Shared::new(Arc::clone(&files), State::new(memory, trial)));
+        let shared = Arc::new(Shared::new(
+            Arc::clone(&files),
+            Fetching::new(memory, trial),
+        ));
         let planned = Arc::<Mutex<Planned>>::default();
         let (adds, plans) = (Arc::clone(&shared), Arc::clone(&planned));
         thread::builder("foreread-wants").spawn(move || {
@@ -54,7 +57,7 @@ impl Session {
         Ok(Self {
             shared,
             planned,
-            seen: Seen::default(),
+            seen: ReadsSeen::default(),
             new: Vec::new(),
         })
     }
@@ -260,7 +263,7 @@ mod tests {
         );
         wait("the plan", || session.shared.is_done());
         wait("the end of its threads", || !is_open());
-        assert!(session.finish().issued > 0);
+        assert!(session.finish().ledger.issued > 0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The threads that bring wants into memory.
 //!
-//! [`State`] decides the next request, and a [`Worker`] makes it. Each thread has its own worker; the state is shared.
+//! [`Fetching`] decides the next request, and a [`Worker`] makes it. Each thread has its own worker; the state is shared.
 //!
 //! Invariant: nobody waits for a thread that a file system holds up.
 //!
-//! Data flow: wants → [`Shared::add`] → [`State`] → threads → hints; their results → [`State`].
+//! Data flow: wants → [`Shared::add`] → [`Fetching`] → threads → hints; their results → [`Fetching`].
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use foreread_plan::FileId;
 use foreread_sys::thread;
 
-use crate::fetch::{Next, PARTING, State};
+use crate::fetch::{Fetching, Next, PARTING};
 use crate::system::{Common, Kernel, now};
 use crate::wants::Want;
 use crate::worker::{Done, Task, Worker};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// State shared by the threads.
 pub(crate) struct Shared {
     files: Arc<dyn Files>,
-    state: Mutex<State>,
+    state: Mutex<Fetching>,
     /// There are wants, or an end.
     more: Condvar,
     /// There is room for wants, or for pages.
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(files: Arc<dyn Files>, state: State) -> Self {
+    pub(crate) fn new(files: Arc<dyn Files>, state: Fetching) -> Self {
         Self {
             files,
             state: Mutex::new(state),
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Fetching> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,7 +67,7 @@ impl Shared {
     }
 
     /// Starts one more thread if it has something to do.
-    fn start_one(self: &Arc<Self>, state: &mut State) {
+    fn start_one(self: &Arc<Self>, state: &mut Fetching) {
         if !state.wants_thread() {
             return;
         }
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// Stops, and waits until requests under way are entered. Requests that a file system holds up are reported as such.
-    pub(crate) fn settle(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn settle(&self) -> MutexGuard<'_, Fetching> {
         self.stop();
         let begun = Instant::now();
         let mut state = self.lock();
@@ -196,7 +196,7 @@ impl Shared {
     }
 
     /// Waits until all wants have been seen to.
-    pub(crate) fn await_done(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn await_done(&self) -> MutexGuard<'_, Fetching> {
         let mut state = self.lock();
         while !state.is_done() {
             state = wait(&self.room, state);
@@ -205,7 +205,7 @@ impl Shared {
     }
 }
 
-fn wait<'a>(what: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+fn wait<'a>(what: &Condvar, state: MutexGuard<'a, Fetching>) -> MutexGuard<'a, Fetching> {
     let waited = what.wait_timeout(state, LOOK);
     waited.unwrap_or_else(PoisonError::into_inner).0
 }

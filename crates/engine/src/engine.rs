@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::site::{Site, Table};
 use crate::strand::Strand;
-use crate::{Ledger, Names, StrandReport};
+use crate::{Ledger, NameLedger, StrandReport};
 use ask::{Purpose, Questions};
 
 /// Entries taken from the source per step. A program may read thousands of them from memory before the next step.
@@ -44,7 +44,7 @@ pub struct Report {
     /// The closed account: the sum of the strands'.
     pub ledger: Ledger,
     /// The ledger of names that were looked up ahead: the sum over all strands.
-    pub names: Names,
+    pub names: NameLedger,
     /// The accounts of the strands, in the order in which they were added.
     pub strands: Vec<StrandReport>,
     /// Reads observed, and how many of them were foreseen.

@@ -32,8 +32,7 @@ mod sync;
 mod walker;
 
 pub use engine::{Config, Engine, Report};
-pub use foreread_plan::Ledger;
+pub use foreread_plan::{Ledger, NameLedger};
 pub use foreread_sched::{Horizon, Order, Profile};
 pub use session::Session;
 pub use strand::{IDLE_READS, StrandReport};
-pub use walker::Names;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foreread_backend::{Backend, Change, DeviceFacts, Placed};
 use foreread_plan::{Expected, FileId, Kin, Pattern};
-use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Run};
+use foreread_sched::{DeviceId, Devices, Layout, Order, Profile, Stretch};
 use rustc_hash::FxHashMap;
 
 /// Number of files whose layouts are asked for at the same time. Opening a file takes 40 µs of processor time, and a seek if its inode is
@@ -73,7 +73,7 @@ impl Table {
     ) {
         let runs = layout
             .iter()
-            .map(|placed| Run {
+            .map(|placed| Stretch {
                 logical: placed.logical,
                 physical: placed.physical,
                 len: placed.len,

@@ -11,10 +11,10 @@ use foreread_sched::StrandId;
 use foreread_sources::{Nature, Source};
 use std::ops::Range;
 
-use crate::Ledger;
 use crate::beyond::Beyond;
 use crate::pages::{Pages, Read};
-use crate::walker::{Names, Walker};
+use crate::walker::Walker;
+use crate::{Ledger, NameLedger};
 
 /// A guess rests after this many reads in a row that neither waited nor hit its fetched pages. Ten times a lead of a hundred reads.
 pub const IDLE_READS: u32 = 1000;
@@ -29,7 +29,7 @@ pub struct StrandReport {
     /// Its part of the session's account.
     pub ledger: Ledger,
     /// The account of the names looked up for it.
-    pub names: Names,
+    pub names: NameLedger,
     /// Reads that it was held against, and how many of them it had foreseen.
     pub reads: u64,
     /// Reads that its plan knew of.

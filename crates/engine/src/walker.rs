@@ -18,10 +18,9 @@
 use std::collections::VecDeque;
 
 use foreread_backend::Outcome;
-use foreread_plan::{FileId, Kind, Name};
+use foreread_plan::{FileId, Kind, Name, NameLedger};
 use foreread_sched::DeviceId;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
 
 /// Names kept ahead of the program: 4 MiB of inodes and directory entries.
 pub(crate) const HORIZON: u64 = 4096;
@@ -46,45 +45,6 @@ const WORTH: u32 = 8;
 const JUMP: u64 = 256;
 /// After this many such uses in a row the program has left them out.
 const JUMPS: u32 = 8;
-
-/// Names looked up ahead of the program, by fate.
-///
-/// Invariant of a closed account: `asked = used + unused + unknown`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
-    /// Looked up ahead of the program.
-    pub asked: u64,
-    /// Names of these whose lookup waited.
-    pub fetched: u64,
-    /// Used by the program after that, or while it was under way.
-    pub used: u64,
-    /// Names of these that were still in progress at their use.
-    pub late: u64,
-    /// Not used by the program, which was observed all the time.
-    pub unused: u64,
-    /// Not seen to be used by the program, which was not observed all the time.
-    pub unknown: u64,
-}
-
-impl std::iter::Sum for Names {
-    fn sum<I: Iterator<Item = Self>>(names: I) -> Self {
-        names.fold(Self::default(), |sum, one| Self {
-            asked: sum.asked + one.asked,
-            fetched: sum.fetched + one.fetched,
-            used: sum.used + one.used,
-            late: sum.late + one.late,
-            unused: sum.unused + one.unused,
-            unknown: sum.unknown + one.unknown,
-        })
-    }
-}
-
-impl Names {
-    /// True if every requested name is accounted for.
-    pub fn is_closed(&self) -> bool {
-        self.asked == self.used + self.unused + self.unknown
-    }
-}
 
 /// A file, and whether its entries are needed, or only its inode.
 type Key = (FileId, bool);
@@ -178,7 +138,7 @@ pub(crate) struct Walker {
     marks: VecDeque<(u64, u64)>,
     disclosed: u64,
     unwatched: bool,
-    ledger: Names,
+    ledger: NameLedger,
 }
 
 impl Walker {
@@ -372,7 +332,7 @@ impl Walker {
     }
 
     /// The account so far.
-    pub(crate) fn ledger(&self) -> Names {
+    pub(crate) fn ledger(&self) -> NameLedger {
         self.ledger
     }
 
@@ -418,7 +378,7 @@ mod tests {
                 walker.looked(name.file, name.kind, device, outcome, 0);
             }
         }
-        let Names { asked, fetched, .. } = walker.ledger();
+        let NameLedger { asked, fetched, .. } = walker.ledger();
         assert!(asked < u64::from(ALL / 2), "{asked} of {ALL}");
         assert!(
             fetched * 10 > u64::from(9 * ALL / AT_ONCE),

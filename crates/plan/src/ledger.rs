@@ -117,6 +117,45 @@ impl Ledger {
     }
 }
 
+/// What became of every name looked up ahead of a program, which has no bytes.
+///
+/// Invariant of a closed account: `asked = used + unused + unknown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameLedger {
+    /// Looked up ahead of the program.
+    pub asked: u64,
+    /// Names of these whose lookup waited.
+    pub fetched: u64,
+    /// Used by the program after that, or while it was under way.
+    pub used: u64,
+    /// Names of these that were still in progress at their use.
+    pub late: u64,
+    /// Not used by the program, which was observed all the time.
+    pub unused: u64,
+    /// Not seen to be used by the program, which was not observed all the time.
+    pub unknown: u64,
+}
+
+impl Sum for NameLedger {
+    fn sum<I: Iterator<Item = Self>>(ledgers: I) -> Self {
+        ledgers.fold(Self::default(), |sum, one| Self {
+            asked: sum.asked + one.asked,
+            fetched: sum.fetched + one.fetched,
+            used: sum.used + one.used,
+            late: sum.late + one.late,
+            unused: sum.unused + one.unused,
+            unknown: sum.unknown + one.unknown,
+        })
+    }
+}
+
+impl NameLedger {
+    /// True if every requested name is accounted for.
+    pub fn is_closed(&self) -> bool {
+        self.asked == self.used + self.unused + self.unknown
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

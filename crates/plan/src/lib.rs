@@ -20,7 +20,7 @@ mod seen;
 pub use access::{Access, Extent, Kind, PAGE, Sequence, waited};
 pub use expected::{Expected, Name, Pattern};
 pub use file::{Advice, FileId, FileMeta};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, NameLedger};
 pub use meta::{Identity, Meta, Rank, Summary, ThreadId, ThreadMeta};
 pub use odds::Odds;
 pub use path_map::PathMap;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use foreread_backend::Change;
 use foreread_core::Fate;
-use foreread_engine::{Ledger, Names};
+use foreread_engine::{Ledger, NameLedger};
 use foreread_plan::FileId;
 use foreread_words::units::bytes;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub(super) struct Strand {
     pub(super) name: &'static str,
     pub(super) phase: Phase,
     pub(super) ledger: Ledger,
-    pub(super) names: Names,
+    pub(super) names: NameLedger,
     /// Reads that it was held against, and how many of them it had foreseen.
     pub(super) reads: u64,
     pub(super) foreseen: u64,
@@ -57,7 +57,7 @@ pub(super) struct Report {
     pub(super) phase: Phase,
     /// The sum of the strands'.
     pub(super) ledger: Ledger,
-    pub(super) names: Names,
+    pub(super) names: NameLedger,
     pub(super) strands: Vec<Strand>,
     /// Reads observed, and how many of them were foreseen.
     pub(super) reads: u64,

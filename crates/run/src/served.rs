@@ -14,7 +14,6 @@ use std::sync::Arc;
 use foreread_backend::{Change, Collective, PageCache, RankCache};
 use foreread_core::cold::Look;
 use foreread_core::{Account, Cache, Difference, Files, Session, SoFar};
-use foreread_engine::Names;
 use foreread_plan::format::{Outline, ReadError};
 use foreread_plan::{
     Access, FileId, FileMeta, PAGE, PathMap, Sequence, Summary, ThreadId, ThreadMeta,
@@ -360,19 +359,11 @@ impl Sink for Served {
 
 /// An account in the form of the summary.
 fn report(account: Account, phase: Phase) -> Report {
-    let names = Names {
-        asked: account.names.asked,
-        fetched: account.names.fetched,
-        used: account.names.late,
-        late: account.names.late,
-        unused: 0,
-        unknown: account.names.unknown,
-    };
     let strand = Strand {
         name: REPLAY,
         phase,
         ledger: account.ledger,
-        names,
+        names: account.names,
         reads: account.reads,
         foreseen: account.foreseen,
     };
@@ -391,7 +382,7 @@ fn report(account: Account, phase: Phase) -> Report {
     }
     Report {
         ledger: account.ledger,
-        names,
+        names: account.names,
         phase,
         reads: account.reads,
         foreseen: account.foreseen,

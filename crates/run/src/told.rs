@@ -3,7 +3,7 @@
 //! Data flow: [`Account`](crate::summary::Account) and [`Went`] → [`RunAccount`], as JSON → the store; later, in another process, back.
 
 use anyhow::Result;
-use foreread_engine::{Ledger, Names};
+use foreread_engine::{Ledger, NameLedger};
 use foreread_plan::{Meta, Rank};
 use foreread_store::Store;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct RunAccount {
     /// The ledger; `None` if nothing was to be fetched.
     pub ledger: Option<Ledger>,
     /// The account of names.
-    pub names: Option<Names>,
+    pub names: Option<NameLedger>,
     /// Reads seen, and of these, reads that were foreseen.
     pub reads_seen: Option<u64>,
     /// Reads that were foreseen.

@@ -21,13 +21,13 @@ const CHUNK: u64 = 64;
 
 /// Pages that lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct Passed {
     first: u64,
     file: FileId,
     pages: u32,
 }
 
-impl Run {
+impl Passed {
     fn range(&self) -> Range<u64> {
         self.first..self.first + u64::from(self.pages)
     }
@@ -36,7 +36,7 @@ impl Run {
 /// The pages the program is past, oldest first; 16 bytes a run of them, and a bit map.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
-    runs: VecDeque<Run>,
+    runs: VecDeque<Passed>,
     pages: u64,
     /// The pages of the runs.
     known: Bits,
@@ -98,7 +98,7 @@ impl Behind {
                 return;
             }
         }
-        self.runs.push_back(Run {
+        self.runs.push_back(Passed {
             first: page,
             file,
             pages: 1,
@@ -222,7 +222,7 @@ mod tests {
             behind.pass(FILE, page..page + 1);
         }
         assert_eq!((behind.runs.len(), behind.pages), (2, 200));
-        assert_eq!(size_of::<Run>(), 16);
+        assert_eq!(size_of::<Passed>(), 16);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
             }
             let ahead = |page: u64| (0..queue.end()).any(|ordinal| {
                 queue.get(ordinal).is_some_and(|entry| {
-                    entry.state != crate::State::Consumed && entry.range().contains(&page)
+                    entry.state != crate::EntryState::Consumed && entry.range().contains(&page)
                 })
             });
             let mut behind = Behind::default();

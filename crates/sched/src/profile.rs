@@ -71,7 +71,7 @@ impl Profile {
 
 /// A run of a file that lies together on the device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Stretch {
     /// Offset in the file.
     pub logical: u64,
     /// Offset on the device.
@@ -83,12 +83,12 @@ pub struct Run {
 /// The place of a file on its device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    runs: Vec<Run>,
+    runs: Vec<Stretch>,
 }
 
 impl Layout {
     /// A layout of `runs`, in any order. With none, position is the offset in the file.
-    pub fn new(mut runs: Vec<Run>) -> Self {
+    pub fn new(mut runs: Vec<Stretch>) -> Self {
         runs.sort_by_key(|run| run.logical);
         Self { runs }
     }
@@ -112,12 +112,12 @@ mod tests {
     #[test]
     fn a_page_is_placed_by_the_run_that_holds_it() {
         let layout = Layout::new(vec![
-            Run {
+            Stretch {
                 logical: 8192,
                 physical: 0,
                 len: 4096,
             },
-            Run {
+            Stretch {
                 logical: 0,
                 physical: 1 << 20,
                 len: 8192,

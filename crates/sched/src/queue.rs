@@ -58,7 +58,7 @@ const RECENT_FILES: usize = 1 << 16;
 
 /// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum EntryState {
     /// Disclosed; nothing was done for it yet.
     Waiting,
     /// Admitted: pending or in flight, its pages held in the budget.
@@ -81,7 +81,7 @@ pub struct Entry {
     /// Its relation to its neighbours.
     pub pattern: Pattern,
     /// Its state.
-    pub state: State,
+    pub state: EntryState,
 }
 
 impl Entry {
@@ -114,7 +114,7 @@ impl Packed {
             what: pages.start << FIRST
                 | count << PAGES
                 | (expected.pattern as u64) << PATTERN
-                | State::Waiting as u64,
+                | EntryState::Waiting as u64,
             file: expected.file,
             next: ordinal as u32,
         }
@@ -128,12 +128,12 @@ impl Packed {
         (self.what >> PAGES) as u32 & ((1 << (FIRST - PAGES)) - 1)
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> EntryState {
         match self.what & STATE {
-            0 => State::Waiting,
-            1 => State::Admitted,
-            2 => State::Left,
-            _ => State::Consumed,
+            0 => EntryState::Waiting,
+            1 => EntryState::Admitted,
+            2 => EntryState::Left,
+            _ => EntryState::Consumed,
         }
     }
 
@@ -324,7 +324,7 @@ impl Queue {
     }
 
     /// Move an entry that the program has not read on in its life.
-    pub(crate) fn set_state(&mut self, ordinal: u64, state: State) {
+    pub(crate) fn set_state(&mut self, ordinal: u64, state: EntryState) {
         if let Some(at) = ordinal.checked_sub(self.base)
             && let Some(entry) = self.entries.get_mut(at as usize)
         {
@@ -451,10 +451,10 @@ impl Queue {
                 return Some(ordinal);
             }
             let entry = self.at(ordinal);
-            if entry.state() == State::Admitted {
+            if entry.state() == EntryState::Admitted {
                 passed.push((ordinal, entry.pages().into()));
             }
-            self.set_state(ordinal, State::Consumed);
+            self.set_state(ordinal, EntryState::Consumed);
         }
     }
 
@@ -469,7 +469,7 @@ impl Queue {
         while page < pages.end {
             if let Some(ordinal) = self.take(file, page, &mut matched.passed) {
                 let entry = self.at(ordinal).entry();
-                self.set_state(ordinal, State::Consumed);
+                self.set_state(ordinal, EntryState::Consumed);
                 let range = entry.range();
                 page = range.end;
                 matched.known = true;
@@ -477,7 +477,7 @@ impl Queue {
                     ordinal,
                     Taken {
                         pages: range.clone(),
-                        admitted: entry.state == State::Admitted,
+                        admitted: entry.state == EntryState::Admitted,
                         pattern: entry.pattern,
                     },
                 ));
@@ -518,7 +518,7 @@ impl Queue {
             && let Some(entry) = self.get(self.strict)
             && (entry.pattern == Pattern::Loose
                 || entry.pages == 0
-                || entry.state == State::Consumed)
+                || entry.state == EntryState::Consumed)
         {
             self.strict += 1;
         }
@@ -552,7 +552,7 @@ impl Queue {
         let entry = self.entries.front()?.entry();
         let ordinal = self.base;
         if entry.pages > 0
-            && entry.state != State::Consumed
+            && entry.state != EntryState::Consumed
             && let Some((slot, last)) =
                 self.ring(hash(entry.file, entry.first), entry.file, entry.first)
         {

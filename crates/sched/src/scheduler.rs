@@ -26,7 +26,7 @@ use crate::asked::Asked;
 use crate::behind::Behind;
 use crate::lane::Lane;
 use crate::stall::Moment;
-use crate::{Budget, Config, DeviceId, Devices, Feedback, Matched, Order, Queue, State};
+use crate::{Budget, Config, DeviceId, Devices, EntryState, Feedback, Matched, Order, Queue};
 pub use plan::StrandId;
 use plan::StrandPlan;
 
@@ -217,7 +217,7 @@ impl Scheduler {
             }
         }
         while let Some((ordinal, entry)) = plan.queue.expire() {
-            if entry.state == State::Admitted {
+            if entry.state == EntryState::Admitted {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
             plan.come_true.remove(&ordinal);
@@ -262,7 +262,7 @@ impl Scheduler {
                 continue;
             }
             let pages = u64::from(entry.pages);
-            if entry.state == State::Admitted {
+            if entry.state == EntryState::Admitted {
                 plan.held = plan.held.saturating_sub(pages);
             }
             plan.proof.right(pages);
@@ -278,14 +278,14 @@ impl Scheduler {
             let Some(entry) = plan.queue.get(ordinal) else {
                 continue;
             };
-            if entry.state == State::Consumed {
+            if entry.state == EntryState::Consumed {
                 continue;
             }
             let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
             if plan.is_guess && !is_judged {
                 plan.proof.wrong(entry.pages.into());
             }
-            if entry.state == State::Admitted {
+            if entry.state == EntryState::Admitted {
                 plan.leave(ordinal, entry.range(), &mut self.budget);
             }
         }
@@ -374,11 +374,11 @@ impl Scheduler {
         let plan = &mut self.plans[strand.0];
         plan.queue.restart();
         while let Some((ordinal, entry)) = plan.queue.pop() {
-            if entry.state == State::Admitted {
+            if entry.state == EntryState::Admitted {
                 plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
             }
             let is_judged = ordinal < plan.judged_below || plan.come_true.contains(&ordinal);
-            if plan.is_guess && !is_judged && entry.state != State::Consumed {
+            if plan.is_guess && !is_judged && entry.state != EntryState::Consumed {
                 plan.proof.wrong(entry.pages.into());
             }
         }
@@ -453,10 +453,10 @@ impl Scheduler {
             for lane in self.lanes.values_mut() {
                 for ordinal in lane.of(StrandId(at)).sweep.drain() {
                     if let Some(entry) = plan.queue.get(ordinal)
-                        && entry.state == State::Admitted
+                        && entry.state == EntryState::Admitted
                     {
                         plan.release(ordinal, u64::from(entry.pages), &mut self.budget);
-                        plan.queue.set_state(ordinal, State::Waiting);
+                        plan.queue.set_state(ordinal, EntryState::Waiting);
                         plan.cursor = plan.cursor.min(ordinal);
                     }
                 }
@@ -477,13 +477,13 @@ impl Scheduler {
                     return;
                 }
                 if let Some(entry) = self.plans[at].queue.get(ordinal)
-                    && entry.state == State::Admitted
+                    && entry.state == EntryState::Admitted
                     && let Some(device) = devices.device(entry.file)
                     && self.lane(device, devices).profile.order == Order::Position
                 {
                     let plan = &mut self.plans[at];
                     plan.release(ordinal, entry.pages.into(), &mut self.budget);
-                    plan.queue.set_state(ordinal, State::Waiting);
+                    plan.queue.set_state(ordinal, EntryState::Waiting);
                     plan.cursor = plan.cursor.min(ordinal);
                 }
             }

@@ -52,7 +52,7 @@ struct Head {
     index: HashMap<Symbol, SavedPartition>,
 }
 
-struct State {
+struct Opened {
     file: Option<File>,
     head: Head,
     changed: HashMap<Symbol, Vec<u8>>,
@@ -64,7 +64,7 @@ struct State {
 pub struct ModelFile {
     path: PathBuf,
     limit: u64,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Opened>>,
 }
 
 impl ModelFile {
@@ -91,7 +91,7 @@ impl ModelFile {
         Self {
             path: path.to_path_buf(),
             limit,
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(Opened {
                 file: None,
                 head: Head::default(),
                 changed: HashMap::new(),
@@ -154,7 +154,7 @@ impl ModelFile {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Opened> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -185,7 +185,7 @@ impl Pager for ModelFile {
     }
 }
 
-impl State {
+impl Opened {
     /// A saved partition, if it is undamaged.
     fn saved(&self, symbol: Symbol) -> Option<Vec<u8>> {
         let entry = self.head.index.get(&symbol)?;
@@ -199,7 +199,7 @@ impl State {
 /// Writes a file, and returns its head.
 fn write(
     file: &File,
-    state: &mut State,
+    state: &mut Opened,
     saves: u32,
     symbols: &Symbols,
     kept: &[(u32, Symbol, u64)],

@@ -446,25 +446,25 @@ impl Log {
         }
         self.at = region.at.saturating_add(region.len);
         Ok(Members {
-            state: Some(State::Between(content.take(region.len))),
+            state: Some(Member::Between(content.take(region.len))),
         })
     }
 
     /// Goes on after a region that was read to its end.
     fn give_back(&mut self, region: Members) {
         self.content = region.state.map(|state| match state {
-            State::Between(content) => content.into_inner(),
-            State::Within(decoder) => decoder.into_inner().into_inner(),
+            Member::Between(content) => content.into_inner(),
+            Member::Within(decoder) => decoder.into_inner().into_inner(),
         });
     }
 }
 
 /// zlib streams, one after the other, as one.
 struct Members {
-    state: Option<State>,
+    state: Option<Member>,
 }
 
-enum State {
+enum Member {
     Between(Take<Content>),
     Within(ZlibDecoder<Take<Content>>),
 }
@@ -477,24 +477,24 @@ impl Read for Members {
         loop {
             match self.state.take() {
                 None => return Ok(0),
-                Some(State::Between(mut content)) => {
+                Some(Member::Between(mut content)) => {
                     if content.fill_buf()?.is_empty() {
                         let cut = content.limit() > 0;
-                        self.state = Some(State::Between(content));
+                        self.state = Some(Member::Between(content));
                         return if cut {
                             Err(io::ErrorKind::UnexpectedEof.into())
                         } else {
                             Ok(0)
                         };
                     }
-                    self.state = Some(State::Within(ZlibDecoder::new(content)));
+                    self.state = Some(Member::Within(ZlibDecoder::new(content)));
                 }
-                Some(State::Within(mut decoder)) => {
+                Some(Member::Within(mut decoder)) => {
                     let read = decoder.read(bytes)?;
                     self.state = Some(if read > 0 {
-                        State::Within(decoder)
+                        Member::Within(decoder)
                     } else {
-                        State::Between(decoder.into_inner())
+                        Member::Between(decoder.into_inner())
                     });
                     if read > 0 {
                         return Ok(read);

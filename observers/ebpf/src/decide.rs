@@ -59,14 +59,14 @@ pub fn allowed(facts: &HostFacts) -> Result<(), Refused> {
 
 /// Observations beyond opens, names, reads by system calls, and processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Features {
     /// Touches of mapped pages, at once.
     pub faults: bool,
     /// Reads by io_uring.
     pub uring: bool,
 }
 
-impl Seen {
+impl Features {
     /// The visible and the invisible parts, in words.
     pub fn words(self) -> String {
         let mut words = "opens, names and reads of any program".to_owned();
@@ -136,19 +136,19 @@ mod tests {
 
     #[test]
     fn what_is_not_seen_is_said() {
-        let all = Seen {
+        let all = Features {
             faults: true,
             uring: true,
         };
         assert!(!all.words().contains("not here"));
         assert_eq!(all.missing(), None);
         assert!(
-            Seen::default()
+            Features::default()
                 .words()
                 .contains("not here: reads by io_uring")
         );
         assert!(
-            Seen::default()
+            Features::default()
                 .words()
                 .contains("mapped pages, which are sampled")
         );

@@ -7,7 +7,7 @@ use foreread_observe::{Budget, Event, Observer, Progress, Wanted};
 
 use crate::abi::{OBSERVE, RING};
 use crate::calls;
-use crate::decide::Seen;
+use crate::decide::Features;
 use crate::decode::Decoder;
 use crate::decode::record::{FOLLOWED, FOLLOWED_PARENT, PROBES, call};
 use crate::module::Module;
@@ -36,7 +36,7 @@ const PROBE_NAMES: [&str; PROBES as usize] = [
 /// An observation that has begun. The kernel's side goes with it.
 pub struct Observation {
     decoder: Decoder,
-    seen: Seen,
+    seen: Features,
     parent: u32,
     /// Origin of event times, in ns of `CLOCK_MONOTONIC`.
     origin: u64,
@@ -46,22 +46,22 @@ pub struct Observation {
 
 impl Observation {
     pub(crate) fn begin(parent: u32, ring: u32, origin: u64) -> Result<Self, String> {
-        let all = Seen {
+        let all = Features {
             faults: true,
             uring: true,
         };
         // A kernel refuses to load or attach programs for features that it lacks.
         let tries = [
             all,
-            Seen {
+            Features {
                 uring: false,
                 ..all
             },
-            Seen {
+            Features {
                 faults: false,
                 ..all
             },
-            Seen::default(),
+            Features::default(),
         ];
         let mut refused = String::new();
         for seen in tries {
@@ -73,7 +73,7 @@ impl Observation {
         Err(refused)
     }
 
-    fn load(parent: u32, size: u32, origin: u64, seen: Seen) -> Result<Self, String> {
+    fn load(parent: u32, size: u32, origin: u64, seen: Features) -> Result<Self, String> {
         let groups = [(FAULTS, seen.faults), (URING, seen.uring)];
         let skipped = groups.iter().filter(|(_, is_seen)| !is_seen);
         let skipped: Vec<&str> = skipped
@@ -100,7 +100,7 @@ impl Observation {
     }
 
     /// The visible parts on this kernel.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> Features {
         self.seen
     }
 

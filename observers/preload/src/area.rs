@@ -6,7 +6,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use foreread_ring::{Clock, Shared, Wanted};
+use foreread_ring::{Clock, Shared, Wishes};
 
 use crate::sys;
 
@@ -14,11 +14,11 @@ static AREA: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static TSC: AtomicBool = AtomicBool::new(false);
 
 /// The supervisor's wishes in the area, if there is one.
-static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const NOTHING).cast_mut());
-static NOTHING: Wanted = Wanted::nothing();
+static WANTED: AtomicPtr<Wishes> = AtomicPtr::new((&raw const NOTHING).cast_mut());
+static NOTHING: Wishes = Wishes::nothing();
 
-/// [`Wanted::once_done`] at the time when all advice was withdrawn.
-static DONE: AtomicU32 = AtomicU32::new(Wanted::NOT_DONE);
+/// [`Wishes::once_done`] at the time when all advice was withdrawn.
+static DONE: AtomicU32 = AtomicU32::new(Wishes::NOT_DONE);
 
 /// The area, if attached.
 #[inline(always)]
@@ -41,7 +41,7 @@ pub fn wanted() -> u32 {
     unsafe { (*WANTED.load(Ordering::Relaxed)).word() }
 }
 
-/// All advice was withdrawn when [`Wanted::once_done`] had this value.
+/// All advice was withdrawn when [`Wishes::once_done`] had this value.
 pub fn settled(done: u32) {
     DONE.store(done, Ordering::Relaxed);
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 pub use crate::functions::of;
 use crate::functions::{COUNT, NAMES, Real};
 use crate::memory::MEMORY;
-use crate::symbols::{self, Wanted};
+use crate::symbols::{self, SymbolNames};
 
 impl Real {
     /// Its address, once it has been looked up.
@@ -50,7 +50,7 @@ pub fn look_up_all() {
 }
 
 /// The names and their hashes, by number.
-static WANTED: Wanted<COUNT> = Wanted::new(NAMES);
+static WANTED: SymbolNames<COUNT> = SymbolNames::new(NAMES);
 
 /// Stands in for a function that this C library does not have.
 extern "C" fn missing() -> c_long {

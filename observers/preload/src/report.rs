@@ -5,7 +5,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use foreread_ring::{Full, Mode, Shared, Switches, Wanted, Writer, encode};
+use foreread_ring::{Full, Mode, Shared, Switches, Wishes, Writer, encode};
 
 pub use crate::area::{area, is_idle, stamp};
 pub use crate::home::{lending, lending_to_anybody};
@@ -15,7 +15,7 @@ use crate::seat::{self, Busy, Seat};
 use crate::seats::seated;
 use crate::{area, heartbeat, process, table, threads};
 
-/// [`Wanted::mode`] when something was last to be reported: while nothing is, the descriptor table may become outdated.
+/// [`Wishes::mode`] when something was last to be reported: while nothing is, the descriptor table may become outdated.
 static TIME: AtomicU32 = AtomicU32::new(0);
 
 /// The area, if anything is to be reported now.
@@ -35,7 +35,7 @@ pub fn active() -> Option<&'static Shared> {
 /// Actions while nothing is reported: withdraws advice that is over.
 #[cold]
 pub fn settle() {
-    let done = area().map_or(Wanted::NOT_DONE, |area| area.wanted().once_done());
+    let done = area().map_or(Wishes::NOT_DONE, |area| area.wanted().once_done());
     if table::is_advice_over() {
         table::restore_all();
     }

@@ -179,12 +179,12 @@ impl Tables {
 
 /// Names to be looked for, each ended by a zero, with their hashes in such tables. All is known when the library is
 /// built, and kept without a pointer, which the loader would have to relocate.
-pub struct Wanted<const COUNT: usize> {
+pub struct SymbolNames<const COUNT: usize> {
     names: &'static [u8],
     each: [(u32, u16); COUNT],
 }
 
-impl<const COUNT: usize> Wanted<COUNT> {
+impl<const COUNT: usize> SymbolNames<COUNT> {
     pub const fn new(names: &'static [u8]) -> Self {
         let mut each = [(0, 0); COUNT];
         let (mut number, mut at) = (0, 0);
@@ -268,7 +268,7 @@ fn is_kernels(object: &Object) -> bool {
 
 /// Puts the address of the next definition of each name into the place of the same number, which has to be 0 before, and
 /// stays so where nobody defines the name.
-pub fn find_all<const COUNT: usize>(wanted: &Wanted<COUNT>, places: &[AtomicUsize; COUNT]) {
+pub fn find_all<const COUNT: usize>(wanted: &SymbolNames<COUNT>, places: &[AtomicUsize; COUNT]) {
     let missing = || {
         let pairs = wanted.each.iter().zip(places);
         pairs.filter(|(_, place)| place.load(Ordering::Relaxed) == 0)
@@ -319,7 +319,7 @@ unsafe fn is_same(mut one: *const u8, mut other: *const u8) -> bool {
 pub fn next(name: &CStr) -> usize {
     type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
     type Dlerror = unsafe extern "C" fn() -> *mut c_char;
-    static NAMES: Wanted<2> = Wanted::new(b"dlsym\0dlerror\0");
+    static NAMES: SymbolNames<2> = SymbolNames::new(b"dlsym\0dlerror\0");
     let [Some(dlsym), Some(dlerror)] = NAMES.each.map(|each| in_tables(&NAMES, each)) else {
         return 0;
     };
@@ -336,7 +336,10 @@ pub fn next(name: &CStr) -> usize {
 }
 
 /// The address of a name of the `wanted` ones that some object's table has.
-fn in_tables<const COUNT: usize>(wanted: &Wanted<COUNT>, (hash, at): (u32, u16)) -> Option<usize> {
+fn in_tables<const COUNT: usize>(
+    wanted: &SymbolNames<COUNT>,
+    (hash, at): (u32, u16),
+) -> Option<usize> {
     let name = wanted.names[at.into()..].as_ptr();
     let mut objects = objects()?.filter(|object| !is_kernels(object));
     objects.find_map(|object| Tables::of(object)?.find(name, hash)?.ok())

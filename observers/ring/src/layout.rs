@@ -115,14 +115,14 @@ impl Mode {
 /// [`Mode::Mute`].
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Wanted(pub(crate) AtomicU32);
+pub struct Wishes(pub(crate) AtomicU32);
 
 const MODE: u32 = 3;
 const GIVEN_UP: u32 = 4;
 /// Adds one to the count, which is in the highest bits and wraps.
 const TIME: u32 = 8;
 
-impl Wanted {
+impl Wishes {
     /// No wishes.
     #[cfg(not(all(test, loom)))]
     pub const fn nothing() -> Self {
@@ -143,14 +143,14 @@ impl Wanted {
     }
 
     /// True if there is nothing to do: no report, and no advice to be withdrawn that is not in `done`, a former result of
-    /// [`Wanted::once_done`].
+    /// [`Wishes::once_done`].
     #[inline(always)]
     pub fn is_nothing(&self, done: u32) -> bool {
         let word = self.0.load(Ordering::Relaxed);
         word & (MODE | GIVEN_UP) == Mode::Mute as u32 || word == done
     }
 
-    /// For [`Wanted::is_nothing`]: a number for "no report is wanted and all advice has been withdrawn"; otherwise a number that matches
+    /// For [`Wishes::is_nothing`]: a number for "no report is wanted and all advice has been withdrawn"; otherwise a number that matches
     /// nothing.
     pub fn once_done(&self) -> u32 {
         let word = self.0.load(Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Wanted {
         }
     }
 
-    /// The result of [`Wanted::once_done`] when there is something to do; no state equals it.
+    /// The result of [`Wishes::once_done`] when there is something to do; no state equals it.
     pub const NOT_DONE: u32 = MODE;
 
     /// True if advised descriptors are to get the kernel's own read-ahead back.
@@ -209,7 +209,7 @@ pub struct Header {
     pub(crate) magic: AtomicU64,
     pub(crate) version: AtomicU32,
     pub(crate) clock: AtomicU32,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: Wishes,
     pub(crate) advice_len: AtomicU32,
     pub(crate) switches: AtomicU32,
     /// Non-zero if a process has asked for a write lease on a file.
@@ -310,7 +310,7 @@ impl Shared {
 
     /// All present wishes.
     #[inline]
-    pub fn wanted(&self) -> &Wanted {
+    pub fn wanted(&self) -> &Wishes {
         &self.header.wanted
     }
 

@@ -41,7 +41,7 @@ pub use event::{
 };
 pub use layout::{
     ADVICE_SLOTS, AREA_SIZE, Address, Advice, BOARD_WORDS, Clock, ENV, Header, MAGIC, Mode,
-    PASSAGES, RING_SLOTS, RINGS, Shared, Slots, VERSION, Wanted, address, path_hash, slots_at,
+    PASSAGES, RING_SLOTS, RINGS, Shared, Slots, VERSION, Wishes, address, path_hash, slots_at,
 };
 pub use passage::{Passage, Unobserved};
 pub use switched::{Switches, thread};

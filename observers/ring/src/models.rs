@@ -21,7 +21,7 @@ use crate::clock::Calibration;
 use crate::event::{What, encode, kind};
 use crate::lanes::Lanes;
 use crate::layout::{
-    BoardWords, Clock, Cursors, Header, Line, RINGS, Shared, Slots, Wanted, Whole,
+    BoardWords, Clock, Cursors, Header, Line, RINGS, Shared, Slots, Whole, Wishes,
 };
 use crate::passage::Passage;
 use crate::raw_event::RawEvent;
@@ -45,7 +45,7 @@ fn area() -> Arc<Whole> {
         magic: AtomicU64::new(0),
         version: AtomicU32::new(0),
         clock: AtomicU32::new(0),
-        wanted: Wanted(AtomicU32::new(0)),
+        wanted: Wishes(AtomicU32::new(0)),
         advice_len: AtomicU32::new(0),
         switches: AtomicU32::new(0),
         leases: AtomicU32::new(0),

@@ -53,10 +53,10 @@ impl Started {
 /// The way to one thread.
 struct Lane<T> {
     jobs: Sender<T>,
-    state: State<T>,
+    state: LaneThread<T>,
 }
 
-enum State<T> {
+enum LaneThread<T> {
     Unstarted(Receiver<T>),
     Running(JoinHandle<()>),
     /// No thread could be had. Its jobs are lost, and nothing else.
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Lane<T> {
         let (jobs, inbox) = channel();
         Self {
             jobs,
-            state: State::Unstarted(inbox),
+            state: LaneThread::Unstarted(inbox),
         }
     }
 
@@ -81,21 +81,21 @@ impl<T: Send + 'static> Lane<T> {
     ) -> bool {
         // A thread that is gone takes its jobs with it, and nothing else.
         let _ = self.jobs.send(job);
-        if !matches!(self.state, State::Unstarted(_)) {
+        if !matches!(self.state, LaneThread::Unstarted(_)) {
             return false;
         }
-        if let State::Unstarted(inbox) = std::mem::replace(&mut self.state, State::Failed)
+        if let LaneThread::Unstarted(inbox) = std::mem::replace(&mut self.state, LaneThread::Failed)
             && let Ok(thread) = foreread_sys::thread::builder(name).spawn(move || work(inbox))
         {
-            self.state = State::Running(thread);
+            self.state = LaneThread::Running(thread);
         }
         true
     }
 
     fn thread(self) -> Option<JoinHandle<()>> {
         match self.state {
-            State::Running(thread) => Some(thread),
-            State::Unstarted(_) | State::Failed => None,
+            LaneThread::Running(thread) => Some(thread),
+            LaneThread::Unstarted(_) | LaneThread::Failed => None,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Lanes {
         let n = (kin.wrapping_add(page / REGION) % WORKERS as u64) as usize;
         let name = format!("foreread-hint-{}", number * WORKERS + n);
         let lane = &mut crew.workers[n];
-        let new = matches!(lane.state, State::Unstarted(_)).then(|| Worker::new(context));
+        let new = matches!(lane.state, LaneThread::Unstarted(_)).then(|| Worker::new(context));
         let work = move |inbox| {
             if let Some(worker) = new {
                 worker.run(&inbox);
@@ -183,7 +183,7 @@ impl Lanes {
     pub(super) fn ask(&mut self, context: &Context, question: Question) {
         let (number, crew) = self.crew(context.files.place(question.file).0);
         let lane = &mut crew.asker;
-        let new = matches!(lane.state, State::Unstarted(_)).then(|| Asker::new(context));
+        let new = matches!(lane.state, LaneThread::Unstarted(_)).then(|| Asker::new(context));
         let work = move |inbox| {
             if let Some(asker) = new {
                 asker.run(&inbox);

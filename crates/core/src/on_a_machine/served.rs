@@ -1,7 +1,7 @@
-//! A program served on a model of a machine: the real [`State`], [`Worker`], [`Wants`], [`Seen`] and [`Look`], driven by tasks in place of
+//! A program served on a model of a machine: the real [`Fetching`], [`Worker`], [`Wants`], [`ReadsSeen`] and [`Look`], driven by tasks in place of
 //! threads.
 //!
-//! Data flow: record → [`Wants`] → [`State`] → [`Worker`] → the machine; reports of the program → [`Seen`] → [`State`].
+//! Data flow: record → [`Wants`] → [`Fetching`] → [`Worker`] → the machine; reports of the program → [`ReadsSeen`] → [`Fetching`].
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io;
@@ -15,9 +15,9 @@ use foreread_plan::{Access, FileId, FileMeta, Kind};
 use foreread_sys::file::FileFacts;
 
 use super::record::{self, Record};
-use crate::account::{Account, Seen};
+use crate::account::{Account, ReadsSeen};
 use crate::cold::{Look, Memory};
-use crate::fetch::{Next, PARTING, State};
+use crate::fetch::{Fetching, Next, PARTING};
 use crate::pages::Planned;
 use crate::price::Sight;
 use crate::system::{Kept, System};
@@ -104,9 +104,9 @@ struct Session {
     machine: Machine,
     files: Arc<record::Files>,
     process: Rc<Process>,
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<Fetching>>,
     planned: Rc<Mutex<Planned>>,
-    seen: Rc<RefCell<Seen>>,
+    seen: Rc<RefCell<ReadsSeen>>,
     /// Opens when there are wants, room for wants, room for pages, or an end.
     more: Gate,
     room: Gate,
@@ -119,7 +119,7 @@ impl Session {
             machine: machine.clone(),
             files: Arc::clone(&record.files),
             process: Process::new(how.descriptors),
-            state: Rc::new(RefCell::new(State::new(how.memory, trial))),
+            state: Rc::new(RefCell::new(Fetching::new(how.memory, trial))),
             planned: Rc::default(),
             seen: Rc::default(),
             more: Gate::default(),
@@ -129,7 +129,7 @@ impl Session {
         session
     }
 
-    fn state(&self) -> RefMut<'_, State> {
+    fn state(&self) -> RefMut<'_, Fetching> {
         self.state.borrow_mut()
     }
 

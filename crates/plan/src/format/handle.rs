@@ -34,7 +34,7 @@ impl Handle {
     /// # Errors
     /// As [`Reader::within`].
     pub fn open_within(&self, memory: u64) -> Result<Reader, ReadError> {
-        Reader::of_shared(self.shared(), &self.path, memory)
+        Reader::of_view(self.view(), &self.path, memory)
     }
 
     /// The record's path, as errors name it.
@@ -50,19 +50,19 @@ impl Handle {
         }
     }
 
-    pub(super) fn shared(&self) -> Shared {
-        Shared::new(Arc::clone(&self.file))
+    pub(super) fn view(&self) -> FileView {
+        FileView::new(Arc::clone(&self.file))
     }
 }
 
 /// An open file, with a position that is this reader's alone.
 #[derive(Debug)]
-pub struct Shared {
+pub struct FileView {
     file: Arc<File>,
     at: u64,
 }
 
-impl Shared {
+impl FileView {
     pub(super) fn new(file: Arc<File>) -> Self {
         Self { file, at: 0 }
     }
@@ -75,7 +75,7 @@ impl Shared {
     }
 }
 
-impl Read for Shared {
+impl Read for FileView {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.at)?;
         self.at += count as u64;
@@ -83,7 +83,7 @@ impl Read for Shared {
     }
 }
 
-impl Seek for Shared {
+impl Seek for FileView {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(at) => (at, 0),

@@ -41,7 +41,7 @@ mod signatures;
 mod writer;
 
 pub use error::{Ending, ReadError, WriteError};
-pub use handle::{Handle, Shared};
+pub use handle::{FileView, Handle};
 pub use outline::Outline;
 pub use place::{Partial, Place};
 pub use reader::Reader;

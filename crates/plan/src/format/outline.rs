@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::definitions::HELD;
 use super::frame::{self, FrameReader, TRAILER_LEN, Tag};
-use super::handle::{Handle, Shared};
+use super::handle::{FileView, Handle};
 use super::parts::{Fault, frame_len, read_head, read_header};
 use super::sample::Sample;
 use super::signatures::{Signature, Signatures};
@@ -160,7 +160,7 @@ impl Outline {
 impl Foot {
     /// The foot of a record of this size whose frames begin at `start`; `None` if it is missing or damaged.
     fn taken_in(
-        input: &mut BufReader<Shared>,
+        input: &mut BufReader<FileView>,
         (start, size): (u64, u64),
         memory: u64,
     ) -> Option<Self> {
@@ -204,7 +204,7 @@ impl Foot {
 }
 
 impl Handle {
-    pub(super) fn input(&self) -> BufReader<Shared> {
-        BufReader::new(self.shared())
+    pub(super) fn input(&self) -> BufReader<FileView> {
+        BufReader::new(self.view())
     }
 }

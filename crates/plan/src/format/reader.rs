@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 use super::columns::BlockDecoder;
 use super::definitions::{Beyond, Tables, decode_files, decode_threads, within};
 use super::frame::{self, FrameReader, TRAILER_LEN, Tag};
-use super::handle::{Handle, Shared};
+use super::handle::{FileView, Handle};
 use super::parts::{Fault, frame_len, read_head, read_header};
 use super::place::not_regular;
 use super::sample::Sample;
@@ -26,7 +26,7 @@ use super::{Ending, MAX_ACCESSES, ReadError};
 use crate::{Access, FileId, FileMeta, Meta, Summary, ThreadId, ThreadMeta};
 
 /// A record being read.
-pub struct Reader<R = BufReader<Shared>> {
+pub struct Reader<R = BufReader<FileView>> {
     input: R,
     path: PathBuf,
     size: u64,
@@ -88,10 +88,10 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`], and [`ReadError::Limit`] where they would take more.
     pub fn within(file: File, path: &Path, memory: u64) -> Result<Self, ReadError> {
-        Self::of_shared(Shared::new(Arc::new(file)), path, memory)
+        Self::of_view(FileView::new(Arc::new(file)), path, memory)
     }
 
-    pub(super) fn of_shared(file: Shared, path: &Path, memory: u64) -> Result<Self, ReadError> {
+    pub(super) fn of_view(file: FileView, path: &Path, memory: u64) -> Result<Self, ReadError> {
         Self::bounded(BufReader::new(file), path, memory)
     }
 
@@ -102,7 +102,11 @@ impl Reader {
         files: &Arc<BTreeMap<FileId, FileMeta>>,
         accesses: u64,
     ) -> Result<Self, ReadError> {
-        let mut reader = Self::begun(BufReader::new(Shared::new(Arc::new(file))), path, u64::MAX)?;
+        let mut reader = Self::begun(
+            BufReader::new(FileView::new(Arc::new(file))),
+            path,
+            u64::MAX,
+        )?;
         reader.tables.files = Arc::clone(files);
         reader.summary = Some(Summary {
             accesses,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use foreread_engine::Names;
+use foreread_engine::NameLedger;
 use foreread_words::counted;
 use foreread_words::units::bytes;
 
@@ -39,14 +39,14 @@ impl Account {
     }
 
     /// The account of the names that were looked up ahead.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> NameLedger {
         let report = self.report.as_ref();
-        report.map_or_else(Names::default, |report| report.names)
+        report.map_or_else(NameLedger::default, |report| report.names)
     }
 }
 
 /// The ledger of names that were looked up ahead. Only names that the program waits for are reported.
-pub(super) fn in_words(names: &Names) -> String {
+pub(super) fn in_words(names: &NameLedger) -> String {
     match names.late {
         0 => "none of them waited for".to_owned(),
         late => format!("{late} of them waited for"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use foreread_engine::{Ledger, Names};
+use foreread_engine::{Ledger, NameLedger};
 use serde::Serialize;
 
 use super::{Account, Outcome};
@@ -27,7 +27,7 @@ pub(super) struct Json<'a> {
     phase: Option<&'static str>,
     ledger: Option<Ledger>,
     /// The ledger of names that were looked up ahead.
-    names: Option<Names>,
+    names: Option<NameLedger>,
     /// The account of a rank's part of the collective cache; null if this is no rank, or no library stands in front of MPI.
     collective_cache: Option<&'a CacheAccount>,
     /// Each source's part: the ledger is their sum.
@@ -49,7 +49,7 @@ pub(super) struct JsonSource {
     pub(super) name: &'static str,
     phase: &'static str,
     pub(super) ledger: Ledger,
-    names: Names,
+    names: NameLedger,
     reads_seen: u64,
     foreseen: u64,
 }

@@ -3,7 +3,7 @@
 mod endings;
 
 use super::*;
-use foreread_engine::Names;
+use foreread_engine::NameLedger;
 
 use crate::unseen::Explained;
 
@@ -39,7 +39,7 @@ fn strand(name: &'static str, phase: Phase, ledger: Ledger) -> Strand {
         ledger,
         reads: 0,
         foreseen: 0,
-        names: Names::default(),
+        names: NameLedger::default(),
     }
 }
 
@@ -133,7 +133,7 @@ fn by_anothers_record(phase: Phase, issued: u64) -> Account {
         report: Some(Report {
             copied: HashSet::new(),
             ledger,
-            names: Names::default(),
+            names: NameLedger::default(),
             strands: vec![strand(REPLAY, phase, ledger)],
             phase,
             reads: 0,
@@ -246,7 +246,7 @@ fn by_own_record(phase: Phase, reads: u64, foreseen: u64, ledger: Ledger) -> Acc
 
 #[test]
 fn what_was_looked_up_ahead_is_told_with_what_became_of_it() {
-    let names = Names {
+    let names = NameLedger {
         asked: 1234,
         fetched: 1100,
         used: 7,

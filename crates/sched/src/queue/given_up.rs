@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use foreread_plan::FileId;
 
-use super::{Entry, Queue, State, hash};
+use super::{Entry, EntryState, Queue, hash};
 
 impl Queue {
     /// These pages will not be read: their entries are dropped, and the position stays. Returns the entries' ordinals, their pages, and
@@ -18,8 +18,8 @@ impl Queue {
             while let Some((slot, last)) = self.ring(hash, file, page) {
                 let ordinal = self.unlink(slot, last);
                 let entry = self.at(ordinal).entry();
-                self.set_state(ordinal, State::Consumed);
-                let is_admitted = entry.state == State::Admitted;
+                self.set_state(ordinal, EntryState::Consumed);
+                let is_admitted = entry.state == EntryState::Admitted;
                 given_up.push((ordinal, u64::from(entry.pages), is_admitted));
                 next = next.max(entry.range().end);
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use foreread_plan::FileId;
 
-use super::{Queue, State, hash};
+use super::{EntryState, Queue, hash};
 
 /// Entries with one file and first page that are searched for the longest of them, a bound on time.
 const LOOKED_AT: usize = 16;
@@ -54,7 +54,7 @@ impl Queue {
         for _ in 0..LOOKED_AT {
             ordinal = self.next(ordinal);
             let entry = self.at(ordinal);
-            if entry.state() == State::Admitted {
+            if entry.state() == EntryState::Admitted {
                 longest = longest.max(u64::from(entry.pages()));
             }
             if ordinal == last {

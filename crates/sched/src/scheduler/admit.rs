@@ -12,7 +12,7 @@ use foreread_plan::Pattern;
 
 use super::plan::StrandPlan;
 use super::{Devices, Scheduler, StrandId, lane};
-use crate::{Entry, Order, State};
+use crate::{Entry, EntryState, Order};
 
 /// Distance ahead of the program up to which the scheduler searches a stream for entries behind it, in entries (64 MiB of single pages).
 pub(super) const STREAM_LEAD: u64 = 16_384;
@@ -32,12 +32,12 @@ impl Scheduler {
             if entry.pattern == Pattern::Sequential && lead > STREAM_LEAD {
                 return;
             }
-            if entry.state != State::Waiting || entry.pattern == Pattern::Sequential {
+            if entry.state != EntryState::Waiting || entry.pattern == Pattern::Sequential {
                 plan.cursor += 1;
                 continue;
             }
             let Some(device) = devices.device(entry.file) else {
-                plan.queue.set_state(ordinal, State::Left);
+                plan.queue.set_state(ordinal, EntryState::Left);
                 plan.cursor += 1;
                 continue;
             };
@@ -49,11 +49,13 @@ impl Scheduler {
             let pages = u64::from(entry.pages);
             if pages == 0 {
                 devices.announce(entry.file);
-                plan.queue.set_state(ordinal, State::Left);
+                plan.queue.set_state(ordinal, EntryState::Left);
             } else if !lane.pays(plan.chance(ordinal), pages, &self.budget)
                 || is_asked_elsewhere(&self.plans, strand, &entry)
             {
-                self.plans[strand.0].queue.set_state(ordinal, State::Left);
+                self.plans[strand.0]
+                    .queue
+                    .set_state(ordinal, EntryState::Left);
             } else {
                 let plan = &mut self.plans[strand.0];
                 let spare = lane.spare_for_gaps(&self.budget, self.behind.is_some());
@@ -70,7 +72,7 @@ impl Scheduler {
                     return;
                 }
                 plan.hold(ordinal, pages, &mut self.budget);
-                plan.queue.set_state(ordinal, State::Admitted);
+                plan.queue.set_state(ordinal, EntryState::Admitted);
                 self.place(strand, ordinal, devices);
             }
             self.plans[strand.0].cursor += 1;

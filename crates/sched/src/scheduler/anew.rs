@@ -7,7 +7,7 @@ use std::ops::Range;
 use foreread_plan::{FileId, RequestId};
 
 use super::{Devices, Scheduler, StrandId};
-use crate::State;
+use crate::EntryState;
 
 impl Scheduler {
     /// A fetched page was evicted before it was read. Entries that begin with it are left to the program, because the kernel regards a page
@@ -21,7 +21,7 @@ impl Scheduler {
         if self.budget.holds_little() {
             self.place(strand, ordinal, devices);
         } else if let Some(entry) = plan.queue.get(ordinal)
-            && entry.state == State::Admitted
+            && entry.state == EntryState::Admitted
         {
             plan.leave(ordinal, entry.range(), &mut self.budget);
         }
@@ -43,7 +43,7 @@ impl Scheduler {
         for page in pages {
             if let Some(ordinal) = plan.queue.listed_at(file, page)
                 && let Some(entry) = plan.queue.get(ordinal)
-                && entry.state == State::Admitted
+                && entry.state == EntryState::Admitted
             {
                 plan.leave(ordinal, entry.range(), &mut self.budget);
                 any = true;
@@ -58,9 +58,9 @@ impl Scheduler {
         for page in pages {
             if let Some(ordinal) = plan.queue.listed_at(file, page)
                 && let Some(entry) = plan.queue.get(ordinal)
-                && entry.state == State::Left
+                && entry.state == EntryState::Left
             {
-                plan.queue.set_state(ordinal, State::Waiting);
+                plan.queue.set_state(ordinal, EntryState::Waiting);
                 plan.cursor = plan.cursor.min(ordinal);
             }
         }

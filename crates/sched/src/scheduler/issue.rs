@@ -4,7 +4,7 @@ use foreread_plan::{Kin, Request, RequestId};
 
 use super::{Flight, Gaps, Scheduler, StrandId, Turns};
 use crate::lane::Lane;
-use crate::{DeviceId, Profile, State, Verdict};
+use crate::{DeviceId, EntryState, Profile, Verdict};
 
 /// A request as it leaves its plan.
 pub(super) struct Issued {
@@ -81,7 +81,7 @@ impl Scheduler {
         let reach = lane.reach(position);
         let wanted = |ordinal: u64| {
             let entry = queue.get(ordinal)?;
-            if entry.state != State::Admitted || ordinal < floor {
+            if entry.state != EntryState::Admitted || ordinal < floor {
                 return None;
             }
             let lead = ordinal.saturating_sub(position);
@@ -99,7 +99,7 @@ impl Scheduler {
         self.too_late += late;
         for ordinal in dropped {
             if let Some(entry) = plan.queue.get(ordinal)
-                && entry.state == State::Admitted
+                && entry.state == EntryState::Admitted
             {
                 plan.leave(ordinal, entry.range(), &mut self.budget);
             }

@@ -5,7 +5,7 @@
 use foreread_plan::{FileId, PAGE};
 
 use super::{Devices, Scheduler, StrandId, lane};
-use crate::{Beside, DeviceId, Order, State, SweepPlace};
+use crate::{Beside, DeviceId, EntryState, Order, SweepPlace};
 
 /// Time for which the first reads of a computing program wait for proof that positions matter on their device, in ns. A device on which
 /// they do not matter would have answered by then. On a 7200 rpm disk the first pass began 6 ms sooner than after the full proof.
@@ -64,7 +64,7 @@ impl Scheduler {
         let Some(entry) = plan.queue.get(ordinal) else {
             return;
         };
-        if entry.state != State::Admitted {
+        if entry.state != EntryState::Admitted {
             return;
         }
         let Some(device) = devices.device(entry.file) else {

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::asked::AllAsked;
 use crate::lane::Chance;
-use crate::{Budget, Queue, State};
+use crate::{Budget, EntryState, Queue};
 
 /// A strand's number within one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -187,7 +187,7 @@ impl StrandPlan {
     /// Leave an admitted entry to the program.
     pub(super) fn leave(&mut self, ordinal: u64, pages: Range<u64>, budget: &mut Budget) {
         self.release(ordinal, pages.end - pages.start, budget);
-        self.queue.set_state(ordinal, State::Left);
+        self.queue.set_state(ordinal, EntryState::Left);
     }
 
     /// Entries in the queue that were not considered yet.

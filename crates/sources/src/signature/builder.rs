@@ -65,7 +65,7 @@ impl Limits {
 
 /// How far the search for a pattern is (the paper, section V.A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Recognition {
     /// No pattern is in sight.
     Initial,
     /// Reads are being compared.
@@ -145,13 +145,13 @@ impl Builder {
     }
 
     /// How far the search is.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> Recognition {
         if self.follow.is_some() || self.markov.predicts() {
-            State::Stable
+            Recognition::Stable
         } else if self.strays == 0 || self.strays > RANDOM_AFTER {
-            State::Initial
+            Recognition::Initial
         } else {
-            State::Learning
+            Recognition::Learning
         }
     }
 

@@ -27,7 +27,7 @@ mod tests;
 mod walk;
 
 pub use adjust::Learnt;
-pub use builder::{Ahead, Builder, Limits, State};
+pub use builder::{Ahead, Builder, Limits, Recognition};
 pub use classify::{PatternSignature, Repetition, Size, Spatial, Temporal, Variation, weight};
 pub use detect_time::Times;
 pub use follow::{KEPT_AFTER, Signatures};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use foreread_ring::{
     Address, Advice, Clock, EXTRA_MAX, Full, Inode, MORE_MAX, Mode, NAME_FOLLOWED, NAME_LISTED,
     OPEN_WRITTEN, PASSAGES, PATH_MAX, Passage, RING_SLOTS, RINGS, RawEvent, Ring, Shared, Slot,
-    Slots, THREAD_NO_STDIO, Unobserved, Wanted, What, Writer, address, code, decode, encode, kind,
+    Slots, THREAD_NO_STDIO, Unobserved, What, Wishes, Writer, address, code, decode, encode, kind,
     slots_at,
 };
 
@@ -362,25 +362,25 @@ fn the_mode_is_what_it_was_set_to_and_mute_at_first() {
 fn a_program_learns_that_it_was_mute_meanwhile_and_that_the_plan_was_given_up() {
     let ring = ring();
     let wanted = ring.shared().wanted();
-    assert!(wanted.is_nothing(Wanted::NOT_DONE));
+    assert!(wanted.is_nothing(Wishes::NOT_DONE));
     ring.give_up(true);
     assert!(!wanted.is_given_up(), "there is no advice to take back");
     ring.set_advice([("/data/0", Advice::Random)]);
     ring.set_mode(Mode::Progress);
     let (_, time) = wanted.mode();
     ring.give_up(true);
-    assert_eq!(wanted.once_done(), Wanted::NOT_DONE, "reports are wanted");
+    assert_eq!(wanted.once_done(), Wishes::NOT_DONE, "reports are wanted");
     ring.set_mode(Mode::Record);
     assert_eq!(wanted.mode(), (Mode::Record, time), "it was never mute");
     ring.set_mode(Mode::Mute);
     assert!(
-        !wanted.is_nothing(Wanted::NOT_DONE),
+        !wanted.is_nothing(Wishes::NOT_DONE),
         "advice is to be taken back"
     );
     let done = wanted.once_done();
     assert!(wanted.is_nothing(done));
     ring.give_up(false);
-    assert!(wanted.is_nothing(Wanted::NOT_DONE));
+    assert!(wanted.is_nothing(Wishes::NOT_DONE));
     ring.give_up(true);
     ring.set_mode(Mode::Progress);
     assert!(!wanted.is_nothing(done));

@@ -73,7 +73,7 @@ fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_rea
             .queue(SOLE)
             .get(first(&pages[n]) as u64)
             .expect("held");
-        assert_eq!(entry.state, State::Admitted, "{n}");
+        assert_eq!(entry.state, EntryState::Admitted, "{n}");
     }
 }
 

@@ -104,7 +104,7 @@ fn of_several_places_followed_at_a_time_none_is_passed_over() {
     let queue = scheduler.queue(ids[0]);
     for ordinal in queue.floor()..queue.end() {
         let entry = queue.get(ordinal).unwrap();
-        assert_ne!(entry.state, State::Left, "{ordinal}: {entry:?}");
+        assert_ne!(entry.state, EntryState::Left, "{ordinal}: {entry:?}");
     }
     assert!(queue.floor() <= 1, "{}", queue.floor());
 }
@@ -133,7 +133,7 @@ proptest! {
             for ordinal in 0..scheduler.queue(ids[1]).end() {
                 let entry = scheduler.queue(ids[1]).get(ordinal).unwrap();
                 if entry.range() == (first..first + count) {
-                    prop_assert!(!covered || entry.state != State::Admitted, "{first} {count}");
+                    prop_assert!(!covered || entry.state != EntryState::Admitted, "{first} {count}");
                 }
             }
         }

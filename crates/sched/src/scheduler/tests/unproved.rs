@@ -1,7 +1,7 @@
 //! A disk that says it turns, before it has proved it.
 
 use super::*;
-use crate::Run;
+use crate::Stretch;
 
 /// A disk that is not yet known to be one with a moving head, and then has its one file from behind.
 struct Unproved(OneDisk, Option<Arc<Layout>>);
@@ -39,7 +39,7 @@ fn a_program_that_computes_does_not_wait_for_its_disk_to_prove_itself() {
     let served: Vec<u64> = first.iter().map(|request| request.pages.start).collect();
     assert_eq!(served, scattered(2000)[2000 - 512..], "by offset");
     // Proved while the first pass is under way: the second is by position.
-    let run = |page: u64| Run {
+    let run = |page: u64| Stretch {
         logical: page * PAGE,
         physical: (10_000 - page) * PAGE,
         len: PAGE,

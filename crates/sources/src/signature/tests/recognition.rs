@@ -3,7 +3,7 @@
 use foreread_plan::Extent;
 
 use super::{at, exact, lu, only, predicted, scattered};
-use crate::signature::{Affine, Builder, Limits, State, Term};
+use crate::signature::{Affine, Builder, Limits, Recognition, Term};
 
 /// The paper's Table 1.
 const TABLE: &str = include_str!("lu_trace.csv");
@@ -65,7 +65,7 @@ fn what_is_expected_goes_on_through_the_enclosing_loops() {
         if number >= 7 * 8 + 8 + 2 {
             let ahead: Vec<Extent> = builder.ahead().take(reads.len() - number - 1).collect();
             assert_eq!(ahead, reads[number + 1..], "after read {number}");
-            assert_eq!(builder.state(), State::Stable);
+            assert_eq!(builder.state(), Recognition::Stable);
         }
     }
     assert_eq!(only(&exact(&reads)).count, Affine::constant(6));
@@ -135,7 +135,7 @@ fn a_random_series_is_left_alone() {
     }
     assert_eq!(expected, 0);
     assert!(builder.is_random());
-    assert_eq!(builder.state(), State::Initial);
+    assert_eq!(builder.state(), Recognition::Initial);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn states_are_the_papers() {
         builder.push(Extent::new(offset, 4096));
         states.push(builder.state());
     }
-    use State::{Initial, Learning, Stable};
+    use Recognition::{Initial, Learning, Stable};
     assert_eq!(
         states,
         [Initial, Learning, Learning, Stable, Stable, Learning]
