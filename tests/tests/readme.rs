@@ -33,6 +33,12 @@ const TESTS: &[Test] = &[
         targets,
     ),
     ("the_files_it_refers_to_exist", QUICK, &[], links),
+    (
+        "its_figures_stand_on_the_pages_that_it_names",
+        QUICK,
+        &[],
+        figures,
+    ),
 ];
 
 pub fn add(suite: &mut Suite) {
@@ -262,4 +268,48 @@ fn links() {
         }
     }
     assert!(count >= 5, "{count} links");
+}
+
+/// The page of figures that the text names for a row's number: the first link after it.
+fn page_of(text: &str, number: &str) -> String {
+    let at = text
+        .find(number)
+        .unwrap_or_else(|| panic!("{number} has no page"));
+    let rest = &text[at..];
+    let rest = &rest[rest.find("](bench/figures/").expect("a page of figures") + 2..];
+    let link = &rest[..rest.find(')').expect("an end")];
+    std::fs::read_to_string(root().join(link)).expect(link)
+}
+
+/// The measured times of a row: cells that have a figure, without sign and unit.
+fn times(cells: &[&str]) -> Vec<String> {
+    let figure = |cell: &&str| {
+        let cell = cell.trim_start_matches("+ ").trim_end_matches(" ms");
+        let is_figure = cell.starts_with(|c: char| c.is_ascii_digit());
+        is_figure.then(|| cell.to_owned())
+    };
+    cells.iter().filter_map(figure).collect()
+}
+
+/// Each row's times stand together in one line of the page that the README names for the row.
+fn figures() {
+    let readme = readme();
+    let (_, section) = readme.split_once("## Figures").expect("the figures");
+    let (table, notes) = section.split_once("Machine:").expect("the notes");
+    let mut count = 0;
+    for line in table.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let Some((_, number)) = cells[1]
+            .rsplit_once(' ')
+            .filter(|(_, end)| end.starts_with('['))
+        else {
+            continue;
+        };
+        let (page, times) = (page_of(notes, number), times(&cells[3..6]));
+        let is_there = |line: &str| times.iter().all(|time| line.contains(time.as_str()));
+        assert!(!times.is_empty(), "{line}");
+        assert!(page.lines().any(is_there), "{times:?} of {number}");
+        count += 1;
+    }
+    assert!(count >= 7, "{count} rows");
 }
