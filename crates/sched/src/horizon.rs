@@ -1,4 +1,5 @@
-//! How far ahead of the program to fetch: AASFP's pacing rule (long paper, §5.2).
+//! How far ahead of the program to fetch: AASFP's pacing rule (long paper, §5.2). How far ahead a pattern is disclosed is another
+//! question, decided in `crates/sources/src/signature/lead.rs`.
 //!
 //! The program has just made its `i`-th access; the entry in question is its `j`-th.
 //! The program reaches `j` in about `C·(j−i)`; a request issued now completes in

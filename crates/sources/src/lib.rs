@@ -6,8 +6,9 @@
 //! - [`Replay`]: accesses that are known in their order, for measurements.
 //! - [`AccessList`]: the program itself, handing over its list.
 //! - [`Null`]: predicts nothing; for measurements of the engine's own cost.
+//! - [`signature`]: patterns of reads, recognised in this run or learnt from earlier ones.
 //!
-//! Beside them, [`files`] has the models of which file follows which.
+//! [`files`] has the models of file successors, and [`streams`] decides which reads are left to the kernel's read-ahead.
 
 #![forbid(unsafe_code)]
 

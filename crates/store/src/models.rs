@@ -1,4 +1,4 @@
-//! Models of which file follows which, kept on disk: the symbols, and the partitions of each model, in one file.
+//! Models of file successors, stored on disk: the symbols, and the partitions of each model, in one file.
 //!
 //! Layout, all numbers little-endian: 8 bytes of magic with the version; the head's length (u32) and CRC-32 (u32); the
 //! head: the number of saves, the numbers of symbols and of partitions, the symbols (number, kind, length of the name,

@@ -1,4 +1,4 @@
-//! Finds out which signals were sent to the whole process group.
+//! Process groups: finds out which signals were sent to the whole group.
 //!
 //! A signal does not show whether it was sent to one process or to its group. So a second, tiny process is kept in the group with all
 //! signals blocked: a signal that it received, too, was sent to the whole group.

@@ -1,4 +1,4 @@
-//! Models of which file follows which: the paper "Design and Implementation of a Predictive File Prefetching Algorithm" (Kroeger and Long,
+//! Models of file successors: the paper "Design and Implementation of a Predictive File Prefetching Algorithm" (Kroeger and Long,
 //! USENIX 2001), section 2, and the future work of its section 6. docs/models.md describes each model, its results, and our reading of the
 //! paper's ambiguous places.
 //!
