@@ -8,7 +8,7 @@
 //! - [`Null`]: predicts nothing; for measurements of the engine's own cost.
 //! - [`signature`]: patterns of reads, recognised in this run or learnt from earlier ones.
 //!
-//! [`files`] has the models of file successors, and [`streams`] decides which reads are left to the kernel's read-ahead.
+//! [`files`] has the models of file successors, and [`Streams`] decides which reads are left to the kernel's read-ahead.
 
 #![forbid(unsafe_code)]
 
