@@ -26,7 +26,7 @@ pub(crate) const WINDOW: u64 = 1000;
 /// The account of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// What became of the bytes fetched.
+    /// The ledger of the fetched bytes.
     pub ledger: Ledger,
     /// True if fetching ever waited for the program because memory was full.
     pub was_full: bool,
@@ -36,15 +36,15 @@ pub struct Account {
     pub reads: u64,
     /// Of these, reads that the plan contains.
     pub foreseen: u64,
-    /// Whether the program has left the plan.
+    /// True if the program has left the plan.
     pub has_left: bool,
-    /// Where it did, if so.
+    /// The point at which it left, if it did.
     pub left: Option<Left>,
     /// Files that differ from the record.
     pub differences: Vec<(FileId, Difference)>,
     /// Devices fetched from, by `st_dev`.
     pub devices: Vec<u64>,
-    /// What became of the pages of the files that the recorded run waited longest for.
+    /// Fates of the pages of the files with most waiting in the recorded run.
     pub fates: Vec<Fates>,
 }
 
@@ -61,7 +61,7 @@ pub struct SoFar {
     pub missed: u64,
 }
 
-/// Where a program has left its plan: at the first read, of the window that was judged, that the plan did not have.
+/// The point at which a program has left its plan: the first read of the judged window that the plan did not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The file read.
@@ -74,7 +74,7 @@ pub struct Left {
 
 #[cfg(test)]
 impl Account {
-    /// Whether each byte and each name is in one column.
+    /// True if each byte and each name is in one column.
     pub(crate) fn is_closed(&self) -> bool {
         self.ledger.is_closed() && self.names.is_closed()
     }
@@ -112,8 +112,8 @@ pub(crate) struct News {
 }
 
 impl ReadsSeen {
-    /// The program has read these pages by so many reads, `new` ones among them, and waited for a device or not. `is_complete` says
-    /// whether all of the plan is known.
+    /// The program has read these pages in `count` reads, and waited for a device if `waited`. `new` are the pages that it has read for the
+    /// first time. `is_complete` is true if the whole plan is known.
     pub(crate) fn read(
         &mut self,
         file: FileId,
@@ -239,7 +239,7 @@ impl ReadsSeen {
         }
     }
 
-    /// What became of the pages of the files that the recorded run waited longest for.
+    /// Fates of the pages of the files with most waiting in the recorded run.
     fn fates(&self, issued: &Pages, state: &Fetching, planned: &Planned) -> Vec<Fates> {
         let mut files: Vec<(Reverse<u64>, FileId)> = planned
             .waited

@@ -87,8 +87,8 @@ impl Backlog {
         }));
     }
 
-    /// Takes the first want together with others that add little cost: those within `reach` on the same device, and at most `room` wanted
-    /// pages beyond the first want. Pages that the program has `read` already are left out.
+    /// Takes the first want together with others that add little cost: those within `reach` on the same device, up to `room` wanted pages
+    /// in all. The first want is taken even if it is larger. Pages that the program has `read` already are left out.
     pub(crate) fn take(
         &mut self,
         room: u64,

@@ -76,7 +76,7 @@ impl Look {
             .map_or(self.missing > 0, |gain| gain >= WORTH)
     }
 
-    /// Gain of fetching this run's plan, on this many processors, in ns; `None` if the record has no times.
+    /// Gain of fetching this run's plan, on this many processors, in ns; `None` if the record does not show the waits of a cold run.
     pub fn gain(&self, recorded: &Summary, processors: u64) -> Option<u64> {
         // The times of an imported list were not measured.
         if recorded.imported.is_some() {

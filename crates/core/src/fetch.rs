@@ -89,7 +89,8 @@ pub(crate) enum Next {
 }
 
 impl Fetching {
-    /// The budget is a part of `memory`, the free pages. Until the plan is trusted, it is `trial` pages.
+    /// The budget is a part of `memory`, the free pages. Until the plan is trusted, only `trial` pages of it may be used at first, and one
+    /// more for each planned page that the program reads.
     pub(crate) fn new(memory: u64, trial: Option<u64>) -> Self {
         let budget = (memory / SHARE).max(1);
         Self {
@@ -212,7 +213,7 @@ impl Fetching {
         }
     }
 
-    /// The plan is on trial no more; whether it was.
+    /// Ends the trial of the plan. True if it was on trial.
     pub(crate) fn trust(&mut self) -> bool {
         self.trial.take().is_some()
     }
@@ -239,7 +240,7 @@ impl Fetching {
         self.working.is_empty()
     }
 
-    /// No want that is worked on is waited for any more.
+    /// Stops waiting for wants that threads still work on: their files count as gone.
     pub(crate) fn part(&mut self) {
         let why = || Difference::Gone(format!("no answer within {} ms", PARTING.as_millis()));
         let held_up = std::mem::take(&mut self.working);

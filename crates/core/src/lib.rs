@@ -1,8 +1,8 @@
 //! The core: requests a recorded plan at full depth, in the program's order, and accounts for every page of it.
 //!
-//! A plan that fits in memory needs no pacing. The record is an access list; each entry becomes a [`Want`], and some threads go
-//! through the wants as fast as the devices take requests. The program is observed only for the account, and to notice that it
-//! does something else.
+//! A plan that fits in memory needs no pacing. The record is an access list; each entry becomes a [`Want`](wants::Want), and some threads
+//! go through the wants as fast as the devices take requests. The program is observed only for the account, and to notice that it does
+//! something else.
 //!
 //! - [`wants`]: accesses of a record → wants: pages and names, each once, neighbours joined.
 //! - [`cold`]: whether fetching pays: a sample of the record is looked for in memory, once, before the program starts.

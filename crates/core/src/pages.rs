@@ -40,14 +40,14 @@ impl Pages {
         self.0.get(&(file, chunk)).copied().unwrap_or(0)
     }
 
-    /// Adds pages; how many of them are new.
+    /// Adds pages. Returns the number of new ones.
     pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) -> u64 {
         masks(pages)
             .map(|(chunk, mask)| self.add_mask(file, chunk, mask))
             .sum()
     }
 
-    /// Adds pages of a chunk; how many of them are new.
+    /// Adds pages of a chunk. Returns the number of new ones.
     pub(crate) fn add_mask(&mut self, file: FileId, chunk: u64, mask: u64) -> u64 {
         let known = self.0.entry((file, chunk)).or_default();
         let new = mask & !*known;

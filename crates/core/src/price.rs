@@ -55,7 +55,7 @@ impl Reach {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Price {
     made: u64,
-    /// The number of the last request that was made large, if there was one.
+    /// The number of the last request that is to be made large; `None` before the device was busy for the first time.
     tried: Option<u64>,
     /// The beginning of a stretch of time in which the device is busy.
     since: Option<Sight>,
@@ -63,17 +63,17 @@ pub(crate) struct Price {
     seen: Option<(Stretch, Stretch)>,
 }
 
-/// Requests and pages that a device completed in an interval.
+/// An interval of a device's work: the mean time and size of its requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
-    /// For each request, in ns.
+    /// Time per request, in ns.
     request: f64,
-    /// Pages of a request.
+    /// Pages per request.
     size: f64,
 }
 
 impl Stretch {
-    /// For each page, in ns.
+    /// Time per page, in ns.
     fn page(&self) -> f64 {
         self.request / self.size
     }
@@ -181,7 +181,7 @@ mod tests {
         // A volume limited to 3,000 requests and to 30,000 pages a second.
         let volume = |requests: u64, pages: u64| (requests * 333_000).max(pages * 33_300);
         assert_eq!(priced(volume, &mixed).worth(), 9);
-        // A device with 12 µs per request, of which 4 µs are for each page.
+        // A device that takes 8 µs per request and 4 µs per page.
         let disk = |requests: u64, pages: u64| requests * 8_000 + pages * 4_000;
         assert_eq!(priced(disk, &mixed).worth(), 1);
         // A few large requests among small ones show only an upper bound of the time of a page.

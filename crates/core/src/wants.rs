@@ -31,7 +31,7 @@ pub(crate) const JOINED: u64 = 32;
 const FIRST_BATCH: usize = 256;
 /// The factor was not measured by itself, nor others.
 const GROWTH: usize = 4;
-/// And at most, a bound on memory.
+/// Accesses in a batch at most, a bound on memory.
 const BATCH: usize = 1 << 16;
 /// Inodes in one block of a device: of 256 bytes, in blocks of 4 KiB, as ext4 has them.
 pub(crate) const INODES: u64 = 16;
@@ -201,7 +201,7 @@ impl<'a, T: Trace> Wants<'a, T> {
         }
     }
 
-    /// The file is looked up; whether that brings anything new into memory.
+    /// Notes a lookup of the file. True if it brings anything new into memory.
     fn finds(&mut self, meta: &FileMeta) -> bool {
         let block = block(meta);
         let folder = meta.path.parent().unwrap_or(Path::new("/"));

@@ -229,7 +229,7 @@ impl<S: System> Worker<S> {
         }
     }
 
-    /// Hints about all these parts in one call; whether that worked.
+    /// Requests all these parts with one call. True if that had an effect.
     async fn hint_together(&mut self, parts: &[Part<S::File>]) -> bool {
         let each = parts.iter().flat_map(|(_, open, missing)| {
             missing.iter().map(|part| (&open.file, open.bytes(part)))

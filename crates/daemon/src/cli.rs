@@ -123,7 +123,7 @@ fn partitions(text: &str) -> Result<PartitionLimits, String> {
     limits.ok_or_else(|| "not NODES/ORDER with an order from 1 to the nodes".to_owned())
 }
 
-/// Whether this process is root's.
+/// True if this process is root's.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -134,7 +134,7 @@ impl Fetcher {
         self.running.as_mut()
     }
 
-    /// Have pages of a predicted file fetched for a program at `now`; `false` if that cannot be done.
+    /// Fetches pages of a predicted file for a program at `now`; `false` if that cannot be done.
     pub(crate) fn want(
         &mut self,
         key: &Key,
@@ -297,7 +297,7 @@ impl Running {
         (self.session.gained() as f64 * all.accuracy().unwrap_or(0.0)) as u64
     }
 
-    /// A file that was not opened is not waited for any more; whether that is news.
+    /// A file that was not opened is no longer expected. True if that is news to the engine.
     fn leave(&mut self, symbol: Symbol) -> bool {
         if self.files.get(&symbol).is_none_or(|asked| asked.used) {
             return false;
@@ -309,7 +309,7 @@ impl Running {
         true
     }
 
-    /// A file was opened at `now`; whether that is news.
+    /// A file was opened at `now`. True if that is news to the engine.
     fn opened(&mut self, symbol: Symbol, at: u64, now: u64) -> bool {
         let Some(asked) = self.files.get_mut(&symbol).filter(|asked| !asked.used) else {
             return false;
@@ -340,7 +340,7 @@ impl Running {
         true
     }
 
-    /// Tells the engine that the files opened a while before `now` were read; whether there were any.
+    /// Tells the engine that the files opened some time before `now` were read. True if there were any.
     fn settle(&mut self, now: u64) -> bool {
         let mut any = self.confirm();
         while self.later.front().is_some_and(|(due, ..)| *due <= now)

@@ -88,7 +88,7 @@ impl FileFacts {
         pages.sum::<u32>() <= AT_OPEN
     }
 
-    /// Pages were fetched by a program in this epoch; whether some of these were fetched in it before.
+    /// Notes pages that a program fetched in this epoch. True if some of them were fetched in it before.
     fn add(&mut self, from: u32, to: u32, epoch: u64) -> bool {
         if self.fetched.0 != epoch {
             self.fetched = (epoch, Vec::new());
@@ -132,7 +132,7 @@ pub(crate) struct Files {
     limit: usize,
     /// Number of the present epoch. Files requested in an earlier one are not assumed to be in memory.
     epoch: u64,
-    /// Start of this epoch if each one before had taken exactly [`EPOCH`] or longer.
+    /// Start of this epoch if each one before had taken at least [`EPOCH`].
     since: u64,
     /// When all that had been asked for was done last.
     done: u64,

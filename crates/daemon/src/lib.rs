@@ -10,8 +10,8 @@
 //! | [`Status`] | what the daemon has seen, predicted and fetched |
 //! | [`Options`] | what the daemon is started with; [`cli`]: the same on a command line |
 //!
-//! Data flow: [`Observer`](foreread_observe::Observer) → events → symbols → models (one of each process tree, one of the machine) → predictions → a
-//! strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
+//! Data flow: [`Observer`](foreread_observe::Observer) → events → symbols → models (one of each process tree, one of the machine) →
+//! predictions → a strand of the engine for the process trees of each program → hints. [`Status`] accounts for all of them.
 
 #![forbid(unsafe_code)]
 

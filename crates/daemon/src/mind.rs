@@ -1,7 +1,8 @@
 //! From what happens to what is expected: events → symbols → models → predictions, and how these turned out.
 //!
-//! An event is the start of a program, or the opening of a file that is not written to. It belongs to the sequence of its
-//! process tree ([`Trees`]), and to the one of the machine. The start of the system is an event of both. The file that was the last event of its sequence already is none.
+//! An event is the start of a program, or the opening of a file that is not written to. It belongs to the sequence of its process tree
+//! ([`Trees`]), and to the one of the machine. The start of the system is an event of both. A repetition of the last event of its sequence
+//! is no event.
 //!
 //! Invariants: nothing here touches a file; memory is bounded by the limits of the parts.
 //!
@@ -23,33 +24,33 @@ use crate::upkeep::Means;
 
 /// The process that all others come from.
 const INIT: u32 = 1;
-/// What is fetched at the system's start is accounted for under this name, as root's.
+/// Files fetched at the system's start are accounted for under this name, as root's.
 const SYSTEM: &str = "system start";
 /// Letters of a program's name that are kept.
 const NAME: usize = 64;
-/// A sequence that goes on as predicted is predicted anew when one part in so many of what was predicted has come: to predict 64
-/// files takes 15 µs, as long as all else that an event costs together five times over, and says again what is known but for the last of them.
+/// A sequence that continues as predicted is predicted anew when one part in this many of the predicted files has come. Predicting 64 files
+/// takes 15 µs, five times as long as everything else for an event, and all of them but the last are known already.
 const PART: u32 = 4;
-/// How long after something was fetched from a device programs are taken to wait for devices, in ns.
+/// Time after a fetch from a device for which programs count as waiting for devices, in ns.
 const COLD: u64 = 1_000_000_000;
-/// Whose a process is that ended before anybody could look.
+/// User of a process that ended before it could be examined.
 const NOBODY: u32 = u32::MAX;
 
 /// A file that is predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wanted {
-    /// For whom.
+    /// The program for which it is predicted.
     pub(crate) key: Key,
     pub(crate) symbol: Symbol,
     pub(crate) likelihood: f64,
 }
 
-/// What came of an event for those who fetch.
+/// The outcome of an event, for the fetcher.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// A file was opened, or run, at this time.
     Used(Symbol, u64),
-    /// A program has fetched so many bytes from this device; whether anything is predicted for its process tree.
+    /// A program has fetched from this device this many bytes; true if anything is predicted for its process tree.
     Fetched(u64, u64, bool),
     /// A file is predicted.
     Wanted(Wanted),
@@ -57,7 +58,7 @@ pub(crate) enum Outcome {
     GivenUp(Symbol),
 }
 
-/// All that is known.
+/// All knowledge of files, programs and sequences.
 pub(crate) struct Mind {
     pub(crate) symbols: Symbols,
     pub(crate) files: Files,
@@ -131,7 +132,7 @@ impl Mind {
         self.cold = self.cold.max(Some(now));
     }
 
-    /// Whether programs wait for devices at `now`, or would without what is fetched ahead.
+    /// True if programs wait for devices at `now`, or would without prefetching.
     pub(crate) fn is_cold(&self, now: u64) -> bool {
         self.cold
             .is_some_and(|cold| now.saturating_sub(cold) < COLD)
@@ -243,7 +244,8 @@ impl Mind {
         }
     }
 
-    /// What is expected now in a sequence, and was not before. A file is for the program that starts before it, or for this one.
+    /// Reports files that are expected in a sequence now and were not before. A file is for the program that starts before it in the
+    /// prediction, or for this one.
     fn predict(&mut self, context: Context, key: &Key, at: u64, out: &mut Vec<Outcome>) {
         self.model.predict(context, self.threshold, &mut self.list);
         let tree = self.trees.tree(context);
@@ -256,7 +258,7 @@ impl Mind {
         let (mut key, mut made) = (key.clone(), 0);
         for one in &self.list {
             let likelihood = one.likelihood;
-            // What the system's start brings is its own account.
+            // Predictions at the system's start have an account of their own.
             if let Some(program) = self
                 .symbols
                 .program(one.symbol)
@@ -267,7 +269,7 @@ impl Mind {
             }
             if let Some(known) = tree.pending.get_mut(&one.symbol) {
                 known.event = event;
-                // What was asked for in an earlier epoch may be gone.
+                // A file requested in an earlier epoch may have been evicted.
                 if std::mem::replace(&mut known.epoch, epoch) == epoch {
                     continue;
                 }
@@ -306,7 +308,7 @@ impl Mind {
         }
     }
 
-    /// What would be predicted after a file was opened, of files that this user has opened, too.
+    /// The files that would be predicted after a file was opened, limited to files that this user has opened, too.
     pub(crate) fn after(&mut self, path: &Path, uid: u32) -> Vec<Predicted> {
         let find = |kind| self.symbols.find(kind, path);
         let Some(symbol) = find(SymbolKind::File).or_else(|| find(SymbolKind::Start)) else {
@@ -358,7 +360,7 @@ fn expire(tree: &mut Tree) -> Vec<(Symbol, Pending)> {
     expired.collect()
 }
 
-/// So many files are predicted for a program.
+/// Enters that `made` files were predicted for a program.
 fn enter_made(accounts: &mut Accounts, key: &Key, made: u64) {
     if made > 0 {
         accounts.enter(key, |one| one.predictions.made += made);

@@ -1,8 +1,8 @@
-//! What the daemon is started with.
+//! Options of the daemon.
 
 use std::path::PathBuf;
 
-/// Which observer is asked for.
+/// The requested observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ObserverChoice {
     /// eBPF, and fanotify where BPF is missing; without the rights for either, the preload library.
@@ -16,7 +16,7 @@ pub enum ObserverChoice {
     Preload,
 }
 
-/// Which model predicts.
+/// The model that predicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
     /// The file that followed last time.
@@ -39,18 +39,18 @@ pub struct PartitionLimits {
     pub order: usize,
 }
 
-/// How hints are weighed against other reads.
+/// The priority of hints compared with other reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoPriority {
-    /// The last level of the best-effort class: a program may be waiting for the pages that a hint has under way, so
-    /// that hints are never of the idle class.
+    /// The last level of the best-effort class: a program may be waiting for pages that a hint has requested, so hints are never in the
+    /// idle class.
     #[default]
     Low,
-    /// As of the process that started the daemon.
+    /// The priority of the process that started the daemon.
     Normal,
 }
 
-/// All of it.
+/// All options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Folder of the models, of this user alone: `/var/lib/foreread`.
@@ -69,7 +69,7 @@ pub struct Options {
     pub observer: ObserverChoice,
     /// The priority of hints.
     pub priority: IoPriority,
-    /// Whether files on FUSE file systems are fetched, too: whoever serves one learns what is predicted.
+    /// True if files on FUSE file systems are fetched, too: their servers see what is predicted.
     pub fuse: bool,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// As the files of this folder say: `/proc/pressure`.
+    /// Reads the figures from the files of this folder: `/proc/pressure`.
     pub(crate) fn at(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -108,7 +108,7 @@ impl Pressure {
         self.judge(device)
     }
 
-    /// Processor time, in ns, in which all tasks waited for devices, since the system started; 0 if nobody knows.
+    /// Processor time, in ns, in which all tasks waited for devices, since the system started; 0 if unknown.
     pub(crate) fn lost(&mut self, now: u64) -> u64 {
         self.ask(now);
         self.io.lost

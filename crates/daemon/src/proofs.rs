@@ -45,7 +45,8 @@ impl Proofs {
         proof.wrong = proof.wrong.saturating_add(more.wrong);
     }
 
-    /// All as bytes: of each program its user, both numbers, and its name after the length in a byte. Numbers are little-endian.
+    /// All records as bytes: for each program its user, both numbers, the length of its name in a byte, and the name. Numbers are
+    /// little-endian.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for ((name, uid), Proof { right, wrong }) in &self.0 {

@@ -1,4 +1,4 @@
-//! What saved models say, where no daemon runs.
+//! Predictions of saved models, for use without a daemon.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use foreread_sources::files::SymbolKind;
 use crate::state::StateFolder;
 use crate::{Model, Predicted};
 
-/// What follows a file by the models saved in the folder `state`.
+/// The predicted successors of a file, by the models saved in the folder `state`.
 ///
 /// # Errors
 /// If they cannot be read.

@@ -23,10 +23,10 @@ use crate::{Answer, Ask, Counter, IoPriority, Model, ModelStatus, Options, Statu
 
 /// How long the loop sleeps while nothing happens: it saves what was learnt.
 const IDLE: Duration = Duration::from_secs(30);
-/// After events the loop takes no more for so long. To be woken takes 40 to 100 µs of a virtual processor: 6 % of one at 1,000
-/// times a second, 1.5 % at 250. A lead is shortened by half of it on average.
+/// After events the loop takes no more for this time. To be woken takes 40 to 100 µs of a virtual processor: 6 % of one at 1,000 times a
+/// second, 1.5 % at 250. A lead is shortened by half of it on average.
 const BREATH: Duration = Duration::from_millis(4);
-/// And for so long where nobody waits for a device: 0.3 %. The first who does ends it, where the observer tells of that
+/// The same while no program waits for a device: 0.3 %. The first program that waits ends the pause, if the observer reports that
 /// ([`Observer::alarm_fd`]).
 const REST: Duration = Duration::from_millis(20);
 /// How long the loop pauses at most before it looks at an observer that cannot wake it. The pause doubles from [`REST`] on while the
@@ -35,7 +35,7 @@ const SELDOM: Duration = Duration::from_millis(160);
 /// Reports that one turn of the loop takes, at most, and how long taking them may last. Between turns questions are answered: whoever
 /// asks does not wait for the end of a flood.
 const TURN: (usize, Duration) = (4096, REST);
-/// How often the state is saved, in ns: five minutes of learning are lost by a kill.
+/// Interval at which the state is saved, in ns: a kill loses five minutes of learning.
 const SAVE: u64 = 300_000_000_000;
 /// A random name of the system's start, which the kernel makes anew at each.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -159,7 +159,7 @@ fn rest(observer: &dyn Observer, time: Duration) {
     );
 }
 
-/// All that the loop has.
+/// State of the loop.
 struct Daemon {
     mind: Mind,
     state: StateFolder,

@@ -25,7 +25,7 @@ struct Queue {
 pub(crate) struct Feed(Arc<Mutex<Queue>>);
 
 impl Feed {
-    /// Have these pages of a file fetched, and its name looked up; whether there was room.
+    /// Requests these pages of a file, and its name. True if there was room.
     pub(crate) fn put(&self, file: FileId, pages: &[Pages], likelihood: f64) -> bool {
         let mut queue = self.lock();
         if queue.expected.len() + pages.len() > WAITING {

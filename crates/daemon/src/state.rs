@@ -10,9 +10,9 @@
 //! | `proofs` | how often each program's predictions came true ([`proofs`](crate::proofs)) |
 //! | `boot` | which start of the system the last daemon ran after, as the kernel names it |
 //!
-//! Invariants: each file is replaced as a whole, so a kill or a full disk leaves the old one; what is damaged is moved aside
-//! under its name and `.damaged`, said, and begun anew, with the others whose symbols mean nothing without it: `proofs` and `boot` have none.
-//! Nothing that goes wrong here ends the daemon.
+//! Invariants: each file is replaced as a whole, so a kill or a full disk leaves the old one; what is damaged is moved aside under its name
+//! and `.damaged`, said, and begun anew, with the others whose symbols mean nothing without it: `proofs` and `boot` have none. Nothing that
+//! goes wrong here ends the daemon.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -73,12 +73,12 @@ pub(crate) struct StateFolder {
     folder: PathBuf,
     trees: ModelFile,
     machine: ModelFile,
-    /// Those of process trees, and those of the machine.
+    /// The trails of process trees, and those of the machine.
     trails: [Trails; 2],
     start_ups: StartUps,
 }
 
-/// What was loaded.
+/// The loaded state.
 pub(crate) struct Loaded {
     pub(crate) state: StateFolder,
     pub(crate) symbols: Symbols,
@@ -86,14 +86,14 @@ pub(crate) struct Loaded {
     pub(crate) proofs: Proofs,
     /// Which start of the system the last daemon ran after; empty if there was none.
     pub(crate) boot: Vec<u8>,
-    /// What was wrong, in sentences.
+    /// Problems, in sentences.
     pub(crate) problems: Vec<String>,
 }
 
 /// Makes the folder of the state if there is none. Nothing is made in one that is not this user's alone.
 ///
 /// # Errors
-/// Where the folder cannot be made, or is somebody else's, or others may write to it.
+/// When the folder cannot be created, belongs to another user, or may be written to by others.
 pub(crate) fn own_folder(folder: &Path) -> Result<()> {
     let within = || folder.display().to_string();
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
@@ -175,10 +175,10 @@ impl StateFolder {
         })
     }
 
-    /// What was saved in a folder, which stays as it is; and what is known of files.
+    /// Opens the saved state of a folder, which is not changed. Also returns the known files.
     ///
     /// # Errors
-    /// Where anything of it is damaged.
+    /// When a part of it is damaged.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Vec<(Symbol, FileFacts)>)> {
         let [trees, machine, files] = [TREES, MACHINE, FILES].map(|name| folder.join(name));
         let state = Self {
@@ -197,10 +197,10 @@ impl StateFolder {
         Ok((state, read(&files, FILES_MAGIC, decode)?))
     }
 
-    /// The same, with all that the models can do without: to ask them, and not to save them again.
+    /// The same, with the parts that are not essential to the models: for questions to the models, which are not saved again.
     ///
     /// # Errors
-    /// Likewise.
+    /// As for [`Self::open`].
     pub(crate) fn open_whole(folder: &Path) -> Result<Self> {
         let (mut state, _) = Self::open(folder)?;
         state.trails = read(&folder.join(TRAILS), TRAILS_MAGIC, decode_trails)?;
@@ -377,7 +377,7 @@ fn encode(symbols: &Symbols, files: &Files) -> Vec<u8> {
     body
 }
 
-/// What a file that [`StateFolder::write`] wrote has; nothing where there is none.
+/// The content of a file written by [`StateFolder::write`]; the default value if there is none.
 fn read<T: Default>(
     path: &Path,
     magic: [u8; 8],

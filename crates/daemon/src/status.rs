@@ -1,9 +1,9 @@
-//! What the daemon has seen, predicted and fetched, since it was started. All of it is bounded.
+//! Observed events, predictions and fetches of the daemon since its start. All parts are bounded.
 
 use foreread_plan::Ledger;
 use serde::{Deserialize, Serialize};
 
-/// All of it.
+/// The whole status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// foreread's version.
@@ -30,7 +30,7 @@ pub struct Status {
     pub bytes: Ledger,
     /// Why nothing is fetched at present; `None` while it is.
     pub pressure: Option<String>,
-    /// What went wrong since the start and was survived, in sentences: a corrupt store, a full disk. The last few.
+    /// The last problems that the daemon survived, in sentences: a corrupt store, a full disk.
     pub problems: Vec<String>,
     /// Processor time used, in ns.
     pub processor_ns: u64,

@@ -15,11 +15,11 @@ use rustc_hash::FxHashMap;
 
 use crate::programs::Key;
 
-/// What a program is called that was started before anybody watched.
+/// Name of programs that were started before the daemon observed them.
 const UNKNOWN: &str = "?";
-/// Processes that are followed at once.
+/// Number of processes that are followed at the same time.
 const PROCESSES: usize = 1 << 15;
-/// Sequences that are followed at once, as many as the models follow.
+/// Number of sequences that are followed at the same time, as many as by the models.
 pub(crate) const SEQUENCES: usize = 1 << 11;
 /// Files that are predicted for a sequence and not judged: four times as many as are predicted at once.
 pub(crate) const PENDING: usize = 1024;
@@ -45,14 +45,14 @@ pub(crate) struct Pending {
     pub(crate) event: u64,
     /// In which epoch ([`Files::epoch`](crate::files::Files::epoch)).
     pub(crate) epoch: u64,
-    /// How likely it was at first.
+    /// Likelihood of the first prediction.
     pub(crate) likelihood: f64,
 }
 
-/// One sequence.
+/// A sequence of events.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Whose the last event was.
+    /// User of the last event.
     pub(crate) uid: u32,
     /// Processes in it.
     live: u32,
@@ -62,18 +62,18 @@ pub(crate) struct Tree {
     pub(crate) pending: FxHashMap<Symbol, Pending>,
     /// After which event files were predicted last.
     pub(crate) predicted: u64,
-    /// How many events the last prediction reached ahead, and how many of them were as predicted since.
+    /// Number of events that the last prediction reaches ahead, and number of these that have come as predicted since.
     pub(crate) reach: u32,
     pub(crate) come: u32,
     /// When there was an event last.
     used: u64,
 }
 
-/// All of them.
+/// All processes and sequences.
 #[derive(Debug, Default)]
 pub(crate) struct Trees {
     processes: FxHashMap<u32, Process>,
-    /// What processes run: their parent's program until they start one themselves. Those that nobody saw start are not here.
+    /// The programs of processes: the parent's until a process starts one itself. Processes whose start was not observed are missing.
     programs: FxHashMap<u32, Key>,
     sequences: FxHashMap<Context, Tree>,
     next: u64,

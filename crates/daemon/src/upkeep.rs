@@ -52,7 +52,7 @@ pub(crate) struct Sums {
 }
 
 impl Upkeep {
-    /// From `now` on, when so much processor time was used; in ns.
+    /// An account that begins at `now`, when this process had `used` this much processor time, in ns.
     pub(crate) fn new(now: u64, used: u64) -> Self {
         Self {
             balance: MOST,

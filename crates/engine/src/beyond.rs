@@ -38,7 +38,7 @@ pub(crate) struct Beyond {
 }
 
 impl Beyond {
-    /// These pages of a request lie past the end of its file.
+    /// Notes that these pages of a request are beyond the end of its file.
     pub(crate) fn add(&mut self, id: RequestId, file: FileId, pages: Range<u64>) {
         let short = self.files.entry(file).or_insert_with(|| Short {
             requests: FxHashMap::default(),
@@ -76,7 +76,7 @@ impl Beyond {
         due
     }
 
-    /// A file's number of pages, if known. Pages that were beyond the end before are wanted again by this strand.
+    /// The answer about a file's length: `pages`, if known. Pages that were beyond the end before are wanted again by this strand.
     pub(crate) fn answered(
         &mut self,
         file: FileId,

@@ -128,8 +128,9 @@ impl Pages {
         self.waited_for
     }
 
-    /// Ranges of pages that have arrived and are still unread, by file and page. Beyond `files` files or about `most` ranges the result is
-    /// an even sample, a different one each `turn`, so that every range is returned sometime. Also returns true if the result is complete.
+    /// Ranges of pages that have arrived and are still waited for, by file and page. Beyond `files` files or about `most` ranges the result
+    /// is an even sample, a different one each `turn`, so that every range is returned sometime. Also returns true if the result is
+    /// complete.
     pub(crate) fn waiting(&self, turn: usize, files: usize, most: usize) -> (Waiting, bool) {
         let chunks = self.chunks.iter();
         let chunks = chunks.map(|(&place, chunk)| (place, chunk.arrived.all() & !chunk.passed));
@@ -223,7 +224,7 @@ impl Pages {
         self.waited_for -= passed;
     }
 
-    /// These pages are gone from memory: strike them off; how many were issued.
+    /// Strikes off these pages, which are gone from memory. Returns the number of issued ones.
     pub(crate) fn evict(&mut self, file: FileId, pages: &Range<u64>) -> u64 {
         let mut count = 0;
         self.strike(file, pages, |_, _, hit| {
@@ -232,8 +233,8 @@ impl Pages {
         count
     }
 
-    /// These pages were found gone from memory by a look that began at `since`: strike off those that had arrived by then; how
-    /// many they are. Calls `lost` with each run of them.
+    /// These pages were found gone from memory by a check that began at `since`. Strikes off those that had arrived by then, calls `lost`
+    /// with each range of them, and returns their number.
     pub(crate) fn evict_arrived(
         &mut self,
         file: FileId,
@@ -255,7 +256,7 @@ impl Pages {
         count
     }
 
-    /// These pages are given back unread: strike them off.
+    /// Strikes off these pages, which are evicted unread. Returns their fates.
     pub(crate) fn give_back(&mut self, file: FileId, pages: &Range<u64>) -> Unread {
         let mut unread = Unread::default();
         self.strike(file, pages, |_, chunk, hit| unread.add(chunk, hit));

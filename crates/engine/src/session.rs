@@ -168,12 +168,13 @@ impl Session {
         self.add(Notice::Unread(file, pages));
     }
 
-    /// These pages are asked for anew, of another number of their file: whether they are read is not known.
+    /// Takes back the prediction of these pages, because they are requested again under another number of their file. Whether they are read
+    /// is unknown.
     pub fn take_back(&self, file: FileId, pages: Range<u64>) {
         self.add(Notice::TakenBack(file, pages));
     }
 
-    /// These pages are certain to be read, some of them later, as far as those know who predicted them.
+    /// Confirms that these pages will be read, some of them later, in order with the observations.
     pub fn come_true(&self, file: FileId, pages: Range<u64>) {
         self.add(Notice::ComeTrue(file, pages));
     }
@@ -304,7 +305,7 @@ impl Session {
         ended.ok()
     }
 
-    /// Have the thread close the account and end.
+    /// Makes the thread close the account and end.
     fn dismiss(&self) {
         self.shared.dismissed.store(true, Ordering::Relaxed);
         self.wake();
@@ -312,7 +313,8 @@ impl Session {
 }
 
 impl Shared {
-    /// True if the engine's thread, which the caller has been waiting for since `begun`, is blocked.
+    /// True if the caller, who has waited since `begun`, should give up the engine's thread: it is blocked, or has lacked a processor for
+    /// too long.
     fn is_stuck(&self, begun: Instant) -> bool {
         // The models have no clock.
         let waited = if MODELLED {
@@ -391,7 +393,7 @@ impl<B: Backend> Shift<B> {
         }
     }
 
-    /// Look at the next observations; whether there were any.
+    /// Handles the next observations. True if there were any.
     fn look(&mut self, shared: &Shared) -> bool {
         if self.taken.is_empty() {
             return false;

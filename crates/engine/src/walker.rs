@@ -10,8 +10,8 @@
 //!
 //! A device that does not answer keeps none of another's names waiting.
 //!
-//! Invariants: a name is asked for once in a session; of each device at most [`UNDER_WAY`] are unanswered; a name that was asked for is in one column of [`Names`] at the end:
-//! used, unused or unknown.
+//! Invariants: a name is asked for once in a session; of each device at most [`UNDER_WAY`] are unanswered; a name that was asked for is in
+//! one column of [`NameLedger`] at the end: used, unused or unknown.
 //!
 //! Data flow: source → [`Walker::push`] → [`Walker::due`] → backend → [`Walker::looked`]; the program → [`Walker::used`].
 
@@ -158,7 +158,7 @@ impl Walker {
         (HORIZON as usize).saturating_sub(self.ahead.len())
     }
 
-    /// These come next; there are no more if they `end` the plan.
+    /// Adds the next names of the plan; there are no more if `end`.
     pub(crate) fn push(&mut self, names: &[Name], end: bool) {
         self.ended = end;
         for name in names {
@@ -352,7 +352,7 @@ impl Walker {
 mod tests {
     use super::*;
 
-    /// As ext4 has it, which reads 32 blocks of inodes at a time.
+    /// The case of ext4, which reads 32 blocks of inodes at a time.
     #[test]
     fn where_one_name_in_many_is_waited_for_few_are_looked_up() {
         const ALL: u32 = 3200;

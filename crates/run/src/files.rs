@@ -243,7 +243,7 @@ impl Recorded {
         self.whole().others.get(&file).copied().unwrap_or(file)
     }
 
-    /// The number of a file: that of its name, or of the file that has this name as another one.
+    /// The record's number of a file: that of its name, or of the same inode under another name.
     fn find(&self, meta: &FileMeta) -> Option<FileId> {
         let Whole { files, first, .. } = self.whole();
         let named = self.named().get(&hash(&meta.path)).copied();

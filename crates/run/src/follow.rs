@@ -173,7 +173,7 @@ impl Follower {
         self.session.is_foreseen()
     }
 
-    /// From now on, or for some time, the program's reads are not observed.
+    /// The program's reads are not observed from now on, or were not at some time.
     pub(super) fn look_away(&self) {
         self.session.look_away();
     }

@@ -241,7 +241,7 @@ impl Link {
         next(&mut self.arrived)
     }
 
-    /// Receives messages for `timeout`; `None` if the front is gone.
+    /// Waits for bytes of the front, for `timeout` at most, and receives them; `None` if the front is gone.
     fn receive(&mut self, timeout: Option<Duration>) -> Option<()> {
         let mut fds = [PollFd::new(&self.front, PollFlags::IN)];
         await_any(&mut fds, timeout);
@@ -322,7 +322,7 @@ impl Front {
         }
     }
 
-    /// Waits until the program may be started; whether the library is to be put into it.
+    /// Waits until the program may be started. True if the preload library is to be loaded into it.
     pub(super) fn wait_ready(&mut self) -> Result<bool, Without> {
         let payload = self.wait_for(READY, None)?;
         Ok(payload == [1])

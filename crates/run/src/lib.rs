@@ -240,7 +240,7 @@ fn run_in_place(args: &RunArgs, mut front: Front, ring: Option<Ring>, incoming: 
     not_run(args, child::failed(why))
 }
 
-/// Waits for the helper. Returns the program's seat in the ring, and the step that was not waited for.
+/// Waits for the helper. Returns the program's seat in the ring, and, if the helper is not ready, the reason for going on without it.
 fn take_seat(
     front: &mut Front,
     ring: Option<Ring>,

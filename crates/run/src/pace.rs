@@ -37,7 +37,7 @@ pub(super) enum Care {
     Fetching,
     /// A session follows it, and has nothing to do.
     LookingOn,
-    /// Only recording; whether touched pages of mappings are found.
+    /// Only recording; `touching` if touched pages of mappings are being found.
     Recording { touching: bool },
 }
 

@@ -12,7 +12,7 @@ const LINKS: usize = 40;
 /// The place of a record at the user's `path`: there, or at the target of a link. Only its folder is opened.
 ///
 /// # Errors
-/// When the path is no regular file, or cannot be examined: it must not be replaced.
+/// When something other than a regular file is at the path, or it cannot be examined: it must not be replaced.
 pub fn destination(path: &Path) -> anyhow::Result<Place> {
     match path.metadata() {
         Ok(meta) if !meta.is_file() => bail!("{} is not a regular file", path.display()),

@@ -22,7 +22,7 @@ const TOUCHED: u64 = 1024;
 
 /// A record as a source of accesses, read up to its first damage.
 pub(super) struct Recording {
-    /// Set after the first read.
+    /// Set at the first use.
     reader: Option<Box<Reader>>,
     /// The rest of a long touch.
     touched: Option<Access>,

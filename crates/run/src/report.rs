@@ -18,11 +18,11 @@ pub(super) const REPLAY: &str = "replay";
 /// The state of prefetching at the program's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The plan was ahead of the program.
+    /// Prefetching was still keeping ahead of the program.
     Ahead,
     /// The program had left the plan for good.
     GaveUp,
-    /// Nothing was to do: the plan was in memory before.
+    /// There was nothing to do: the plan was in memory before.
     Hot,
     /// All of the plan was fetched.
     Finished,

@@ -48,7 +48,7 @@ impl StartUp {
         is_over && is_asleep(pid)
     }
 
-    /// The same of a program that has used so much processor time, in ns.
+    /// The same, with `computed` to measure the program's processor time, in ns.
     fn judge(
         &mut self,
         reports: usize,

@@ -62,7 +62,7 @@ pub(super) struct Account {
     program: String,
     /// Failures of foreread, and reasons why it could not help.
     notes: Vec<String>,
-    /// Other remarks on the run, which explain nothing about the gain.
+    /// Other remarks on the run, which are no reasons for its gain or the lack of it.
     remarks: Vec<String>,
     pub(super) followed: Option<Found>,
     /// The foot of the record followed.
@@ -186,7 +186,7 @@ impl Account {
         self.notes.push(plain(&note));
     }
 
-    /// Adds a remark that explains nothing about the gain.
+    /// Adds a remark that is no reason for the gain or the lack of it.
     pub(super) fn remark(&mut self, remark: String) {
         self.remarks.push(plain(&remark));
     }
@@ -301,7 +301,7 @@ impl Account {
         self.baseline = None;
     }
 
-    /// True if the program no longer fits in its own record: all recorded files were in memory before the first read, yet the program
+    /// True if the program reads more than its own record has: all recorded files were in memory before the first read, yet the program
     /// waited for a device. The next run is recorded, because this one was not observed.
     ///
     /// The recorded run, too, may have read bytes that no observer sees: a file that is mapped for a millisecond, folders, read-ahead. A

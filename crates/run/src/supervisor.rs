@@ -183,7 +183,7 @@ impl Supervisor {
         self.replaces || sinks.recorder.is_some() && is_damaged
     }
 
-    /// Ends watching if nothing is left to do. A run that is recorded is watched on.
+    /// Ends watching, because nothing is left to fetch. A run that gets a record of its own is watched on.
     fn let_go(&mut self) {
         if self.is_recorded() {
             return;

@@ -32,9 +32,9 @@ const WORST: usize = 32;
 pub struct Waits {
     /// Length of a bin in ns.
     pub bin_ns: u64,
-    /// In each bin, the time that reads waited, summed over threads, in ns.
+    /// Waiting of reads in each bin, summed over threads, in ns.
     pub waited_ns: Vec<u64>,
-    /// And how many there were.
+    /// Number of reads that waited, in each bin.
     pub reads: Vec<u64>,
 }
 

@@ -40,7 +40,7 @@ const KEPT_OPEN: usize = 64;
 pub(super) struct Mapping {
     /// First address.
     pub(super) addr: u64,
-    /// The touched part of the file, which may pass the file's end.
+    /// The mapped part of the file, which may pass the file's end.
     pub(super) extent: Extent,
     /// The file's path, as the kernel knows it.
     pub(super) path: PathBuf,
@@ -192,7 +192,7 @@ impl Touched {
         samples
     }
 
-    /// The pages of an extent that are seen for the first time.
+    /// The pages of an extent that were not seen before. From now on they count as seen.
     pub(super) fn fresh(&mut self, file: FileId, extent: Extent) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::new();
         let pages = extent.pages();

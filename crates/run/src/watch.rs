@@ -25,9 +25,9 @@ use places::{Places, Resolved, Target, Use};
 
 /// Open descriptions remembered at a time. Beyond that the table starts afresh, and reads of those still open are lost.
 const REMEMBERED: usize = 1 << 20;
-/// The same of processes.
+/// Processes remembered at a time, with the same consequence.
 const PROCESSES: usize = 1 << 16;
-/// The bytes of programs' paths that are remembered, and said of threads; those after them are not named.
+/// Limit of the bytes of programs' paths, those remembered and those given for threads. Later programs are not named.
 const NAMES: usize = 16 << 20;
 
 /// Limit of the paths of files that are only written to, in bytes. Later ones are examined like all other files.
@@ -546,7 +546,7 @@ impl Watch {
     }
 }
 
-/// The same, of a file that is written to, and perhaps emptied for that.
+/// This mode of an open with writing added, and with truncation if `truncates`.
 fn written(truncates: bool, how: How) -> How {
     How {
         writes: true,

@@ -49,7 +49,7 @@ pub(crate) struct Behind {
 struct Bits(FxHashMap<(FileId, u64), u64>);
 
 impl Bits {
-    /// Add a page; whether it was not there.
+    /// Adds a page. True if it is new.
     fn add(&mut self, file: FileId, page: u64) -> bool {
         let chunk = self.0.entry((file, page / CHUNK)).or_default();
         let before = *chunk;
@@ -57,7 +57,7 @@ impl Bits {
         *chunk != before
     }
 
-    /// Take a page out; whether it was there.
+    /// Removes a page. True if it was there.
     fn remove(&mut self, file: FileId, page: u64) -> bool {
         let Some(chunk) = self.0.get_mut(&(file, page / CHUNK)) else {
             return false;

@@ -20,8 +20,8 @@
 //! side by side while the program alone asks for one at a time.
 //!
 //! On a device that was not calibrated, depth and budget decide the number of requests, and equation 1 hardly matters. On a disk with a
-//! moving head both equations are off, because the order is the head's and not the program's (bench/figures/slice.md has their effect). On a
-//! solid-state disk at its depth of 128, or 64 if requests take long, equation 1 drops entries from a service time of 15 ms on, a hundred
+//! moving head both equations are off, because the order is the head's and not the program's (bench/figures/slice.md has their effect). On
+//! a solid-state disk at its depth of 128, or 64 if requests take long, equation 1 drops entries from a service time of 15 ms on, a hundred
 //! times that of such disks.
 
 /// The two thresholds of the pacing rule.

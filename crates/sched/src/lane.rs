@@ -20,7 +20,8 @@ const FULL_PAGES: u64 = 1024;
 const BUSY: usize = 16;
 
 /// Pages of the first pass over a device that is read by position (2 MiB), while it is unknown whether the program is I/O-bound. The
-/// program stands still until the last page of its first pass has arrived. Measured with the paper's ray caster: bench/figures/slice.md, Vol Vis.
+/// program stands still until the last page of its first pass has arrived. Measured with the paper's ray caster: bench/figures/slice.md,
+/// Vol Vis.
 const FIRST_PASS: u64 = 512;
 
 /// Entries ahead of the program among which neighbours are searched (9 MiB of them). If a whole file is read in random order, each request
@@ -130,7 +131,7 @@ impl Lane {
         &mut self.pending[strand.0]
     }
 
-    /// The same, if it has ever wanted anything.
+    /// A strand's pending entries; `None` if it has never had any.
     pub(crate) fn pending(&self, strand: StrandId) -> Option<&Pending> {
         self.pending.get(strand.0)
     }

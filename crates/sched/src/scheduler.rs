@@ -1,8 +1,8 @@
 //! The scheduler: from the plan queue to requests.
 //!
 //! Each strand of a session has a plan here: its queue, the position of admission, and its requests. Devices, budget and eviction are
-//! shared. Strands are served in the order of their probability of being right; equal strands in the order of their requests in flight,
-//! fewest first.
+//! shared. Strands are served in the order of their probability of being right; equal strands in the order of their pages in flight, fewest
+//! first.
 //!
 //! Each call has two steps. *Admit*: continue through each queue as far as the budget permits, and pass each entry to the sweep of its
 //! device. An entry that another strand has requested is left to that strand, and a guess that would cost more than it gains is left to the
@@ -226,13 +226,13 @@ impl Scheduler {
         matched
     }
 
-    /// These pages will not be read after all: nothing is held for them any more, and they speak against the strand.
+    /// These pages will not be read after all: they no longer count in the budget, and count as wrong for the strand.
     pub fn give_up(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         self.drop_out(strand, file, pages, true);
     }
 
-    /// These pages are asked for anew, under another number: nothing is held for them any more, and whether they are read is
-    /// not known.
+    /// These pages are requested again, under another number of their file: they no longer count in the budget, and whether they are read
+    /// is unknown.
     pub fn take_back(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         self.drop_out(strand, file, pages, false);
     }
@@ -465,8 +465,8 @@ impl Scheduler {
     }
 
     /// Pages fetched by position for a larger target are read all over the list: until most of them are read there would be no room for the
-    /// next reads. So the last-needed pages no longer count. They stay while memory lasts, and are fetched again in their turn. Guesses
-    /// with the lowest odds go first.
+    /// next reads. So the last-needed pages no longer count. They stay while memory lasts, and are fetched again in their turn. Entries of
+    /// the least trusted strands go first.
     fn let_go(&mut self, devices: &mut impl Devices) {
         let mut strands: Vec<usize> = (0..self.plans.len()).collect();
         strands.sort_by_key(|&at| self.plans[at].weight());

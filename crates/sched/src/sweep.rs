@@ -143,7 +143,7 @@ impl Sweep {
         }
     }
 
-    /// Have all that is pending, and all that is added from now on, in one pass.
+    /// Puts all pending entries, and all that are added from now on, in one pass.
     pub(crate) fn pass_over_all(&mut self) {
         self.begin_pass(u64::MAX, 0);
         self.pass_ends = None;
@@ -354,7 +354,7 @@ impl Batch {
             && end - self.pages.start.min(pages.start) <= profile.request_pages
     }
 
-    /// Adds an entry that [`Batch::reaches`] permits, the nearest one first.
+    /// Adds an entry that [`Batch::reaches`] permits. Nearer entries must have been added before.
     fn join(&mut self, pages: &Range<u64>, ordinal: u64) {
         if pages.start > self.pages.end {
             self.infill.push(self.pages.end..pages.start);

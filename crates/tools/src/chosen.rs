@@ -33,7 +33,7 @@ pub(crate) struct Chosen {
 /// Number of ranks whose accounts are read, at most.
 const RANKS: u32 = 256;
 
-/// The record with this name; with `last`, the record of the run that ended last.
+/// The record with this name; with `last_run`, the record of the run that ended last.
 ///
 /// # Errors
 /// When there is none, or it cannot be read. The error names it.
@@ -59,8 +59,8 @@ pub(crate) fn record(name: Option<&str>, last_run: bool, command: &[OsString]) -
     }
 }
 
-/// The record with this name, and the account of its command's last run. Without a name, or with `last`, they belong to the run that ended
-/// last, which may have no record.
+/// The record with this name, and the account of its command's last run. Without a name, or with `last_run`, they belong to the run that
+/// ended last, which may have no record.
 ///
 /// # Errors
 /// As [`record`].

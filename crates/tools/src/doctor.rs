@@ -129,7 +129,7 @@ fn check_preload() -> Check {
     )
 }
 
-/// True if a program starts with the library and the loader prints nothing.
+/// Starts a program with the library. The error is the loader's message, or how the program ended.
 fn loads(library: &Path) -> Result<(), String> {
     let output = Command::new(HARMLESS)
         .env("LD_PRELOAD", library)
@@ -177,7 +177,7 @@ fn check_store() -> Check {
     )
 }
 
-/// True if the kernel counts a sleep of this thread as a switch.
+/// Checks that the kernel counts a sleep of this thread as a switch.
 fn check_switches() -> Check {
     let told = Ring::create(Clock::detect())
         .map_err(|error| plain(&error.to_string()))

@@ -1,4 +1,5 @@
-//! `foreread-tools`: all commands of `foreread` except `run` and `record`. `foreread` replaces itself by this program for them.
+//! `foreread-tools`: all commands of `foreread`. `foreread` runs plain command lines of `run` and `record` itself, and replaces itself by
+//! this program for all others.
 //!
 //! Top down: the command line is parsed ([`args`]), and one command runs. An error is printed as one line that names the file and the value
 //! at fault.

@@ -1,7 +1,7 @@
 //! Standard output of `foreread-tools`, and the exit status of its commands.
 //!
 //! Invariant: all output of commands goes through [`output`], so a failed write ends the command with an error that names standard output.
-//! `println!` panics in that case; it is denied in `tools.rs`.
+//! `println!` panics in that case; it is denied in `main.rs`.
 
 use std::fmt;
 use std::io::{self, StdoutLock, Write, stdout};

@@ -35,7 +35,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The record of a cold run of this program, with the duration of a hot run.
+    /// The record of a run of this program on this machine.
     pub(super) fn of(machine: &Machine, program: &Program) -> Self {
         let (main, program) = (machine.clone(), program.clone());
         let accesses = machine.run(async move {

@@ -1,5 +1,5 @@
-//! A program served on a model of a machine: the real [`Fetching`], [`Worker`], [`Wants`], [`ReadsSeen`] and [`Look`], driven by tasks in place of
-//! threads.
+//! A program served on a model of a machine: the real [`Fetching`], [`Worker`], [`Wants`], [`ReadsSeen`] and [`Look`], driven by tasks in
+//! place of threads.
 //!
 //! Data flow: record → [`Wants`] → [`Fetching`] → [`Worker`] → the machine; reports of the program → [`ReadsSeen`] → [`Fetching`].
 
@@ -26,7 +26,7 @@ use crate::worker::{Done, Worker};
 
 /// Processor time of an observed run's start, in ns on a processor of speed 1: half before the program starts, half at its end.
 pub(super) const START: u64 = 4_000_000;
-/// And one that is left alone.
+/// The same for a run that is left alone.
 const START_ALONE: u64 = 300_000;
 /// Processor time of foreread's own, in ns: for each access of a record, each report, each look at mapped pages, each thread that is
 /// started, and each file that is opened beyond the opening itself.

@@ -229,8 +229,8 @@ fn refuse(stream: &UnixStream, why: &str) {
     tell(stream, Said::Refused { why });
 }
 
-/// Writes the answer and closes the connection. Unread bytes of the client would reset the connection on closing, and the answer would be
-/// lost, so they are read, as many as the socket holds, and no more are accepted.
+/// Writes the answer, after which the connection is closed. Unread bytes of the client would reset the connection on closing, and the
+/// answer would be lost, so they are read, as many as the socket holds, and no more are accepted.
 fn tell(mut stream: &UnixStream, said: Said) {
     let _ = stream.shutdown(Shutdown::Read);
     let mut rest = [0; 4096];

@@ -178,7 +178,7 @@ impl Answer {
     }
 }
 
-/// Writes bytes with their length, in so much time.
+/// Writes bytes with their length, within `patience`.
 ///
 /// # Errors
 /// `TimedOut` if the other side does not take them in time.

@@ -38,13 +38,13 @@ const ROUNDS: u32 = 3;
 
 /// A file that can be read cold, in real or virtual time.
 pub trait Probe {
-    /// Why it could not be read.
+    /// The reason why the file could not be read.
     type Error;
 
     /// Pages of the file.
     fn pages(&self) -> u64;
 
-    /// Cold: read single pages as a program without prefetching does, for at most `limit`; the time of each read.
+    /// Cold: reads single pages as a program without prefetching does, for at most `limit`. Returns the time of each read.
     ///
     /// # Errors
     /// When the file cannot be read, or is in memory after all.
@@ -149,10 +149,10 @@ impl Stage {
     }
 }
 
-/// Measure a device in about `total` time, saying at which stage the work is.
+/// Measures a device in about `total` time: runs all stages and returns the samples. Calls `at` at the start of each stage.
 ///
 /// # Errors
-/// Runs all stages and returns the samples.
+/// Those of the probe.
 pub fn measure<P: Probe>(
     probe: &mut P,
     total: Duration,

@@ -18,10 +18,10 @@ const LOOK_UP: u32 = 8;
 /// After a read of evicted pages, this many of the next reads are all checked.
 const ALERT: u32 = 64;
 
-/// The share of a read in the account.
+/// The result of entering a read in the account.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entered {
-    /// True if any page of it was fetched for it.
+    /// True if any of its pages had been requested ahead.
     pub(super) ours: bool,
     /// Bytes that the program waited for and nobody had issued.
     pub(super) missed: u64,

@@ -72,7 +72,7 @@ impl<B: Backend> Engine<B> {
         self.show(unforeseen);
     }
 
-    /// Show reads that nobody who knows has foreseen to those who guess.
+    /// Shows the guessing strands the reads that no other strand has foreseen.
     fn show(&mut self, reads: Option<Sequence>) {
         let Some(seen) = reads.map(Seen::Read) else {
             return;
@@ -84,7 +84,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// The program read; whether a source that knows had foreseen it, or nobody is to see it.
+    /// Enters a read. True if a strand that does not guess had foreseen it, or if no strand is to be shown it.
     #[inline]
     fn observe(&mut self, access: &Access) -> bool {
         if !access.kind.reads() {

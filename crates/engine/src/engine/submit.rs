@@ -34,7 +34,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// These pages of a request are wanted, but for its infill.
+    /// These pages of a request are wanted, except for its infill.
     pub(super) fn want(&mut self, id: RequestId, file: FileId, pages: &Range<u64>) {
         let Some(at) = self.made_for(id) else {
             return;

@@ -9,7 +9,7 @@ use super::Engine;
 use crate::site::Site;
 
 impl<B: Backend> Engine<B> {
-    /// Have a strand's names looked up, as far as the program has come; whether any are under way.
+    /// Looks up a strand's names, as far as the program has come. True if any lookup is in progress.
     pub(super) fn walk(&mut self, at: usize, now: u64) -> bool {
         let strand = &mut self.strands[at];
         let walker = &mut strand.walker;

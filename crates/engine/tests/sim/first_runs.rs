@@ -21,7 +21,8 @@ fn tile(planes: u64, rows: u64, plane: u64, row: u64, row_pages: u64) -> Vec<Acc
         .collect()
 }
 
-/// Elements of a NetCDF variable of 4-byte values, 20 levels at 50 times, each read with the 8 KiB of the file that hold it, as `ncks` does.
+/// Elements of a NetCDF variable of 4-byte values, 20 levels at 50 times, each read with the 8 KiB of the file that hold it, as `ncks`
+/// does.
 fn hyperslabs(rows: u64, apart: u64) -> Vec<Access> {
     let element = |plane: u64, row: u64| 144_852_u64 + plane * 518_400 + row * apart * 1440;
     let elements = (0..1000).flat_map(|plane| (0..rows).map(move |row| element(plane, row)));

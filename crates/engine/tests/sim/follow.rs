@@ -131,7 +131,7 @@ fn larger_gaps_are_read_along_where_memory_is_plentiful() {
         let outcome = compare_in(Model::NetworkSsd, plan.clone(), &plan, 0, budget_pages, all);
         (outcome.report.ledger.infill, outcome.ahead)
     };
-    // The first plan has a quarter of the reads.
+    // The plan's pages are a quarter of the first budget.
     let (little, plenty) = (ahead(24_000), ahead(1 << 20));
     assert!(plenty.0 > little.0 * 2, "{little:?}, {plenty:?}");
     assert!(plenty.1 < little.1 * 9 / 10, "{little:?}, {plenty:?}");

@@ -256,7 +256,7 @@ fn names_that_are_in_memory_are_hardly_looked_at_and_those_that_are_not_are_foun
     lay_out(&shared, &all);
     let end = go::<Sim>(&shared, None, &known, 0, 0);
     let mut engine = engine(&shared, &all);
-    // The names were not checked, and the first ones are in memory.
+    // The engine does not know that the first names are in memory.
     let end = go(&shared, Some(&mut engine), &all, 5_000, end);
     let names = engine.finish(end).names;
     assert!(names.asked < 1000 + 3000 / 8, "{names:?}");

@@ -13,8 +13,8 @@ use super::{Player, apart, machine, play, scattered};
 /// Reads of the program.
 const READS: u64 = 2000;
 
-/// The account, and how many pages it was ahead at the most, of a program that computes for `compute` ns before each read of a plan on a network volume, under these
-/// thresholds.
+/// The account, and the most pages by which the session was ahead, of a program that computes for `compute` ns before each read of a plan
+/// on a network volume, under these thresholds.
 fn account(compute: u64, time_threshold: i64, queue_threshold: u64) -> (Ledger, u64) {
     let plan = apart(scattered(READS, 200_000));
     let machine = machine(Model::NetworkSsd, 1 << 20);

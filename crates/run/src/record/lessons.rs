@@ -1,7 +1,7 @@
 //! Learns from a run how files of a role are read, for other runs that read files of the same role.
 //!
-//! Data flow: reads → one recogniser for each thread and file → at the end the largest patterns of each role, by name and by turn → the record;
-//! from a record → [`learnt`] → the source of signatures.
+//! Data flow: reads → one recogniser for each thread and file → at the end the largest patterns of each role, by name and by turn → the
+//! record; from a record → [`learnt`] → the source of signatures.
 //!
 //! Invariant: memory is bounded by [`BUILDERS`] recognisers of 10 KiB. Patterns in a record are untrusted: one that cannot be decoded is
 //! left out.

@@ -48,9 +48,9 @@ pub struct LeftOut {
     pub files: u64,
     /// Reads and uses of names.
     pub accesses: u64,
-    /// Waiting of these accesses for devices, in ns, of all that is recorded.
+    /// Waiting of these accesses for devices, in ns.
     pub waited_ns: u64,
-    /// And all.
+    /// Waiting of all accesses of the whole record, in ns.
     pub all_waited_ns: u64,
 }
 
@@ -163,7 +163,7 @@ pub(super) fn cut(ended: Ended, place: &Place, limits: Limits) -> Result<Option<
     )
 }
 
-/// The pieces that fit into this room, in bytes, those with most waiting first. Each access takes `each` bytes.
+/// The pieces that fit into this room, in bytes, taken in the order of `ranked`. Each access takes `each` bytes.
 fn chosen(ranked: &[(Piece, Sum)], reader: &Reader, each: f64, room: f64) -> FxHashSet<Piece> {
     let mut left = room;
     let mut files = FxHashSet::default();

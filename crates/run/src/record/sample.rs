@@ -47,8 +47,8 @@ pub(super) fn of(reader: Reader) -> Sample {
     }
 }
 
-/// All places and names, consecutive repetitions joined. Pages of a mapping that were touched together are one place: a program's own
-/// libraries have thousands of such pages, which would hide the rest.
+/// The next places and names, until there are [`AMONG`] of either, with consecutive repetitions joined. Pages of a mapping that were
+/// touched together are one place: a program's own libraries have thousands of such pages, which would hide the rest.
 fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
     let (mut places, mut names) = (Vec::<Expected>::new(), Vec::<Name>::new());
     for _ in 0..AMONG * EACH {

@@ -40,7 +40,7 @@ pub(super) enum Writer {
 
 pub(super) struct Running {
     batches: SyncSender<Vec<Item>>,
-    /// Number of accesses not yet written.
+    /// Number of batches not yet written.
     behind: Arc<AtomicUsize>,
     pub(super) written: Arc<Mutex<Option<Written>>>,
     thread: JoinHandle<()>,

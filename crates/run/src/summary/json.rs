@@ -16,7 +16,7 @@ pub(super) struct Json<'a> {
     reason: Option<String>,
     exit_status: i32,
     wall_ns: u64,
-    /// Duration of the recorded run, if that run is known to have been cold.
+    /// Duration of the last run that is known to have started cold and without help, and duration of the recorded run.
     cold_wall_ns: Option<u64>,
     recorded_wall_ns: Option<u64>,
     device_bytes: Option<u64>,

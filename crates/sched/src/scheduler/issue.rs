@@ -17,7 +17,7 @@ pub(super) struct Issued {
 }
 
 impl Scheduler {
-    /// The next request of a lane: among equal strands, the one with the fewest requests in flight is served first. Returns the strand, and
+    /// The next request of a lane: among equal strands, the one with the fewest pages in flight is served first. Returns the strand, and
     /// the number of its file's kin.
     pub(super) fn serve(
         &mut self,

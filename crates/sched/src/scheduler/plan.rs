@@ -176,7 +176,7 @@ impl StrandPlan {
         budget.hold(pages);
     }
 
-    /// And read or given up: infill is released with the last entry of its request.
+    /// Pages of an admitted entry were read or given up. Infill is released with the last entry of its request.
     pub(super) fn release(&mut self, ordinal: u64, pages: u64, budget: &mut Budget) {
         if !self.come_true.contains(&ordinal) {
             self.held = self.held.saturating_sub(pages);

@@ -158,7 +158,7 @@ fn nothing_beyond_the_queue_threshold_is_looked_at_where_nothing_had_to_be_fetch
     assert_eq!(scheduler.waiting(SOLE), 39);
 }
 
-/// Have requests made and completed at `now` until there are none; how many there were.
+/// Makes and completes requests at `now` until there are none. Returns their number.
 fn fetch_all(scheduler: &mut Scheduler, disk: &mut OneDisk, now: u64) -> usize {
     let mut made = 0;
     loop {

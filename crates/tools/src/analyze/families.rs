@@ -115,7 +115,7 @@ impl Family {
         }
     }
 
-    /// Whether its streams have a signature.
+    /// True if its streams have a signature.
     pub(crate) fn is_signed(&self) -> bool {
         !self.slots.is_empty() || self.between.iter().any(|text| !text.is_empty())
     }

@@ -48,7 +48,7 @@ pub(crate) struct TraceRead {
     problems: Vec<String>,
     /// Number of problems.
     problem_count: u64,
-    /// Whether the trace was read to its end.
+    /// True if the trace was read to its end.
     complete: bool,
     /// Calls that were parsed but belong to no signature, in sentences.
     left_out: Vec<String>,

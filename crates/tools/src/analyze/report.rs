@@ -405,7 +405,7 @@ pub(crate) fn rows(analysis: &Analysis) -> Vec<Row<'_>> {
     families.collect()
 }
 
-/// Prints the analysis as JSON.
+/// The analysis as JSON.
 pub(crate) fn json(analysis: &Analysis) -> Json<'_> {
     Json {
         traces: &analysis.told,

@@ -27,7 +27,7 @@ pub(crate) enum Daemon {
     Stop(Where),
     /// Show the daemon's status: files predicted, fetched and used, and the daemon's cost
     Status(Status),
-    /// The same as in foreread top
+    /// The same as foreread top
     #[command(hide = true)]
     Top(Top),
     /// Print the daemon's status in Prometheus's text format
@@ -45,7 +45,7 @@ pub(crate) struct Status {
 
 /// Show runs and the daemon, live
 ///
-/// Prints a line for each foreread run of yours (as root, of all users): the source of its prefetching (its record or patterns), the bytes
+/// Shows a line for each foreread run of yours (as root, of all users): the source of its prefetching (its record or patterns), the bytes
 /// fetched or found in memory, their distance ahead of the program, the bytes that the program has read of them, the time that its reads
 /// waited, and the bytes read from its devices. Runs that fetch nothing are marked observed or alone. The daemon's status follows. Press q,
 /// Esc or Ctrl-C to quit.

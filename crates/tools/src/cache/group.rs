@@ -111,7 +111,7 @@ fn files(pid: u32) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The path of a regular file; `None` for pipes, sockets and deleted files.
+/// The path of a file that still has one; `None` for pipes, sockets and deleted files.
 fn still_there(file: &Path) -> Option<PathBuf> {
     let is_deleted = file.as_os_str().as_encoded_bytes().ends_with(DELETED);
     (file.is_absolute() && !is_deleted).then(|| file.to_owned())

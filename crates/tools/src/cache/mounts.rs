@@ -1,4 +1,4 @@
-//! The file systems whose files are examined: those on block devices of this machine. A network server may never answer, and a process that
+//! The file systems whose files are examined: those on devices of this machine. A network server may never answer, and a process that
 //! serves a file system (FUSE) may compute each block. The others (proc, tmpfs) are in memory or have no pages.
 //!
 //! Data flow: table of mounts and the kernel's list of file systems → [`Mounts`].

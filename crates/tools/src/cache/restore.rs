@@ -28,7 +28,7 @@ use crate::output::{FAILED, output};
 /// Pages per access at most, so that the plan is consumed in small steps.
 const TOUCHED: u64 = 1024;
 
-/// The result of a restore, in bytes.
+/// The result of a restore.
 #[derive(Debug, Serialize)]
 struct Account {
     /// Files in the saved cache, and unchanged files among them.

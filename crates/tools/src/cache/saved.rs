@@ -136,7 +136,7 @@ type Origin = (u64, Option<u64>, u64, u64);
 /// The pages to be fetched.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// The files, opened.
+    /// The files, in their present state.
     pub(super) files: BTreeMap<FileId, FileMeta>,
     /// Pages to be fetched, by file.
     pub(super) missing: Vec<(FileId, Vec<Range<u64>>)>,

@@ -283,7 +283,7 @@ fn read(page: u64) -> Access {
     }
 }
 
-/// The default size, or a share of the free space.
+/// The default size, or a share of the free space or memory if that is less.
 fn sensible_size(dir: &Path) -> Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     let room = stat.f_bavail.saturating_mul(stat.f_frsize) / SHARE;

@@ -30,7 +30,7 @@ const THIN: f64 = 1.0;
 #[derive(Default)]
 struct Sheet<'a> {
     height: f64,
-    /// Alignment, base line, text.
+    /// Alignment, horizontal position, base line, text.
     words: Vec<(HPos, f64, f64, String)>,
     /// The keys of the legends.
     keys: Vec<(&'static str, Rect)>,

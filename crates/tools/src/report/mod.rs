@@ -94,7 +94,7 @@ fn file_name(program: &str) -> String {
     }
 }
 
-/// The format of a drawing.
+/// The charts of a part of the report.
 fn charts_of(facts: &CommandFacts, part: Section) -> Result<Vec<Chart>> {
     let charts = match part {
         Section::Ledger => charts::ledger(facts).into_iter().collect(),

@@ -43,7 +43,7 @@ pub(super) struct Number {
     pub(super) value: String,
     /// A short remark, or nothing if the number is not known.
     pub(super) note: &'static str,
-    /// The number's name.
+    /// What the number is, in a phrase.
     said: &'static str,
 }
 

@@ -93,7 +93,7 @@ fn record_of(files: u32, reads: u64, place: impl Fn(u64) -> u64) -> Reader {
         ..Summary::default()
     };
     record.commit(summary).unwrap();
-    // A mapped file stays mapped to the end of the run.
+    // An open file stays readable after its folder is deleted.
     Reader::open(&path).unwrap()
 }
 

@@ -59,7 +59,7 @@ impl Device {
         self.queue.push_back((symbol, self.now(time)));
     }
 
-    /// A program uses a file at this time of the trace. `cached`: the cache has the file or is waiting for it.
+    /// A program uses a file at this time of the trace. `is_cached`: the cache has the file or is waiting for it.
     pub(super) fn read(&mut self, symbol: Symbol, is_cached: bool, time: u64) {
         let now = self.now(time);
         self.advance(now);

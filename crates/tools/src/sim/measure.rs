@@ -136,8 +136,8 @@ impl Measured {
         self.see(event, true);
     }
 
-    /// Measures by an event, then learns from it. `plain` has one entry per size of memory: true if a cache without prefetching has the
-    /// file.
+    /// Measures by an event, then learns from it if `learn`. `plain` has one entry per size of memory: true if a cache without prefetching
+    /// has the file.
     pub(super) fn test(&mut self, event: &Event, plain: &[bool], sizes: &Sizes, learn: bool) {
         let list = &mut self.list;
         self.events += 1;

@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// A run that has fetched so many bytes.
+    /// A run that has fetched `ahead_bytes`.
     fn run(pid: u32, ahead_bytes: u64) -> Run {
         Run {
             pid,

@@ -26,7 +26,7 @@ pub(super) struct Fit {
     by_time: u64,
     /// Same size, other modification time.
     by_size: u64,
-    /// The list has no size and no time.
+    /// The list has no size.
     unsaid: u64,
     /// Directories and links, which are only looked up.
     names: u64,

@@ -78,7 +78,7 @@ pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Total duration of several commands.
+/// The summary of several commands that run one after the other: the sums of their figures.
 fn sum(records: &[Reader]) -> Summary {
     let feet = || records.iter().filter_map(Reader::summary);
     let all = |of: fn(&Summary) -> Option<u64>| feet().map(of).sum::<Option<u64>>();
