@@ -24,8 +24,7 @@ pub(crate) fn loops_available() -> bool {
     Path::new("/dev/loop-control").exists()
 }
 
-/// Loop device and queue settings on `mounted.image()`; written to the state file
-/// step by step, so that whatever was made can be undone.
+/// Loop device and queue settings on `mounted.image()`, written to the state file step by step, so that each step can be undone.
 pub(crate) fn attach(mounted: &mut Mounted) -> Result<(), Error> {
     let mut losetup = Command::new("losetup");
     losetup
@@ -147,7 +146,7 @@ pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
         return Ok(());
     }
     for (path, before) in &mounted.queue {
-        // Errors are ignored: the device may be another's next.
+        // Restored as far as possible, because another user may get the device next.
         let _ = std::fs::write(path, before);
     }
     let mut losetup = Command::new("losetup");

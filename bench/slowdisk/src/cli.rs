@@ -75,7 +75,7 @@ struct MountArgs {
     /// Spread the image over the disk's full stroke: seeks are as long as on a full 500 GB disk
     #[arg(long)]
     stretch: bool,
-    /// Place of the image on a rotating disk: inner tracks hold less and are slower
+    /// Start of the image on a rotating disk: inner tracks hold less and are slower
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "stretch")]
     begins: Option<u64>,
     /// Apply the model's time to writes, too
@@ -298,7 +298,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
         let left = mounted.clone();
         let watch = std::thread::spawn(move || {
             if signals.forever().next().is_some() {
-                // The reads under way fail; whoever made them waits for us.
+                // The reads in flight fail; their processes wait for this one.
                 let _ = place::release(&left, true);
                 std::process::exit(130);
             }

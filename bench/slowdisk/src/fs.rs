@@ -74,7 +74,7 @@ impl SlowFs {
         })
     }
 
-    /// The part of `[offset, offset + len)` within the image.
+    /// Length of the part of `[offset, offset + len)` within the image.
     fn clip(&self, offset: u64, len: u32) -> u32 {
         u64::from(len).min(self.size.saturating_sub(offset)) as u32
     }

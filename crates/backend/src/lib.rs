@@ -195,8 +195,8 @@ pub trait Backend: Send {
     fn add(&mut self, _file: FileId, _meta: FileMeta) {}
     /// The device of a file, without touching the file; `None` if the file is not known to exist.
     fn device(&mut self, file: FileId) -> Option<u64>;
-    /// The block that the inode of a file lies in on its device, as far as is known without asking anybody: those that lie in
-    /// one block are likely to be brought into memory by one access.
+    /// The block of a file's inode on its device, as far as it is known without a system call: inodes in one block are probably brought
+    /// into memory by one access.
     fn block(&mut self, _file: FileId) -> Option<u64> {
         None
     }
@@ -214,8 +214,8 @@ pub trait Backend: Send {
     /// Fetch these pages. The answer is `Issued` for each part that comes from the device, `Short` if the file ends
     /// before, then `Done`.
     fn submit(&mut self, request: Request);
-    /// The same as [`Backend::submit`] for each of these files, which are [`Backend::kin`]: adjacent pages are requested from the device
-    /// together, as far as possible.
+    /// The same as [`Backend::submit`] for each of these requests, whose files are [`Backend::kin`]: adjacent pages are requested from the
+    /// device together, as far as possible.
     fn submit_together(&mut self, requests: Vec<Request>) {
         for request in requests {
             self.submit(request);
@@ -235,8 +235,8 @@ pub trait Backend: Send {
     fn room(&self) -> Option<u64> {
         None
     }
-    /// Give these pages' memory back: the program is past them. Pages somebody has mapped or
-    /// written to stay, and nothing is reported.
+    /// Frees the memory of these pages: the program is past them. Pages that a process has mapped or written to stay, and nothing is
+    /// reported.
     fn discard(&mut self, file: FileId, pages: Range<u64>);
 }
 

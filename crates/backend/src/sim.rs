@@ -209,7 +209,7 @@ impl SimMachine {
         }
     }
 
-    /// Drop a page that nobody needs: unlike an evicted one, it did not have to make room.
+    /// Drops a page that is no longer needed: unlike an evicted one, it did not have to make room.
     fn discard(&mut self, page: Page) {
         if let Some(at) = self.used.remove(&page) {
             self.lru.remove(&at);

@@ -1,7 +1,7 @@
 //! Explains the driver's work on request: `--explain`, or `FOREREAD_CC_EXPLAIN`.
 //!
 //! Nothing is printed without a request, because callers of a compiler read its standard error, except one line per link if the translator
-//! is missing: whoever builds with this driver expects prefetch threads.
+//! is missing: users of this driver expect prefetch threads.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::OpenOptions;
@@ -48,8 +48,8 @@ impl Explanation {
         }
     }
 
-    /// Gives a report to whoever asked. In one write each, so that those of a parallel build do not mix; a
-    /// file that cannot be written costs the explanation and nothing else.
+    /// Writes a report to the requested places, with one write each, so that reports of a parallel build do not mix. A file that cannot be
+    /// written costs only the explanation.
     pub(super) fn give(&self, report: &Report) {
         if self.to_stderr {
             let _ = std::io::stderr().write_all(report.to_string().as_bytes());

@@ -1,6 +1,6 @@
 //! Reads objects and programs: records, code, imports.
 //!
-//! Objects and archives are untrusted input here: whatever does not parse has no records.
+//! Objects and archives are untrusted input here: a file that does not parse has no records.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -167,7 +167,7 @@ pub(super) fn redefined(program: &Path) -> Option<&'static str> {
         .filter(|symbol| symbol.is_definition() && symbol.is_global())
         .filter_map(|symbol| symbol.name().ok())
         .collect();
-    // The latter is what the linker makes of a call with --wrap.
+    // The latter is the linker's result for a call with --wrap.
     CALLED
         .iter()
         .copied()

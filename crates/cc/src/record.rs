@@ -39,7 +39,7 @@ pub(super) struct Record {
     pub(super) language: Language,
     /// The source as named.
     pub(super) source: PathBuf,
-    /// Time in nanoseconds since 1970: later versions of headers differ from the compiled ones.
+    /// Start of the compilation, in nanoseconds since 1970: headers that have changed since differ from the compiled ones.
     begun_ns: u64,
     /// Digest of the source.
     source_digest: String,

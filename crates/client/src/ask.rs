@@ -39,7 +39,7 @@ impl Ask {
         Some(Turn(self))
     }
 
-    /// The list was added to: whoever adds is worth asking.
+    /// The list was extended, so the callback is worth calling again.
     pub(crate) fn supplied(&self) {
         let mut state = lock(&self.0);
         state.wait = 0;

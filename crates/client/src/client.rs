@@ -66,8 +66,7 @@ impl Client {
         here.ok_or(Error::Forked)
     }
 
-    /// Register the file at `path`. A file registered before, by whatever name or descriptor, has the
-    /// number it had.
+    /// Registers the file at `path`. A file that was registered before, by any name or descriptor, keeps its number.
     ///
     /// # Errors
     /// [`Error::File`] unless it is a regular file that this user may read.
@@ -149,8 +148,8 @@ impl Client {
     /// Change the list. Returns how many entries were accepted, the first ones; fewer than given
     /// means that the list is full, and the rest is to be handed over later.
     ///
-    /// Entries may repeat, overlap, or be in holes or beyond the end of their file: no page is fetched twice, and missing ones are not
-    /// fetched. An entry beyond the end is fetched when the file has grown that far, unless the program has passed it.
+    /// Entries may repeat, overlap, or be in holes or beyond the end of their file: no page is fetched twice, and nothing is fetched for
+    /// holes or beyond the end. An entry beyond the end is fetched when the file has grown that far, unless the program has passed it.
     ///
     /// # Errors
     /// [`Error::Flags`], [`Error::UnknownFile`] (and then nothing has changed), [`Error::Forked`].

@@ -47,7 +47,7 @@ pub enum Error {
         /// One past the last number.
         end: u64,
     },
-    /// The client was closed, by whoever else holds it.
+    /// The client was closed by another owner.
     #[error("the client has ended")]
     Ended,
     /// The session's threads cannot be started.

@@ -1,9 +1,9 @@
 //! The files of a client, by identity and by number.
 //!
-//! A file is found ([`Candidate`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer
-//! holds up whoever registers a file, and nobody who only reads one.
+//! A file is found ([`Candidate`]), opened by the threads, and entered ([`Files::enter`]): a file system that does not answer delays only
+//! threads that register a file, and none that only reads one.
 //!
-//! Invariant: a file (device and inode) has one number, however often and by whatever name or descriptor it is registered, and another for
+//! Invariant: a file (device and inode) has one number, for all names and descriptors and any number of registrations, and another for
 //! reads past the page cache. No number is reused.
 
 use std::collections::HashMap;

@@ -109,7 +109,7 @@ impl Inner {
         files::register(&self.files, found, threads.as_ref().ok_or(Error::Ended)?)
     }
 
-    /// Take one registration of a file back; whether it was the last.
+    /// Reverses one registration of a file. True if it was the last.
     pub(crate) fn remove(&self, file: FileId) -> Result<bool, Error> {
         let threads = lock(&self.threads);
         let threads = threads.as_ref().ok_or(Error::Ended)?;
@@ -184,7 +184,7 @@ impl Inner {
         Access {
             file,
             extent: Extent::new(extent.offset, extent.len.min(LONGEST)),
-            // A list is one order, whoever reads.
+            // A list has one order for all reading threads.
             thread: ThreadId(0),
             kind,
             start: start.as_nanos() as u64,
@@ -230,7 +230,7 @@ impl Inner {
             None => return,
         };
         if let Err(why) = written {
-            // There may be nobody to read that, either.
+            // Standard error may be closed, too.
             let _ = writeln!(std::io::stderr(), "foreread: {name}: no report: {why}");
         }
     }

@@ -84,7 +84,7 @@ impl Threads {
             let (register, begun) = match begin(list, config, budget, process, start) {
                 Ok(begun) => begun,
                 Err(why) => {
-                    // Whoever started the thread waits for this.
+                    // The starter of the thread waits for this.
                     let _ = ready.send(Err(why));
                     return;
                 }
@@ -188,12 +188,12 @@ fn serve(register: &Register, inbox: &Receiver<RootTask>) {
                             .or_insert_with(|| Device::of(dev).read_ahead),
                     ),
                 });
-                // Whoever asked may have been interrupted.
+                // The caller may have been interrupted.
                 let _ = reply.send(facts);
             }
             RootTask::Remove(file) => register.remove(file),
             RootTask::Write(path, text, reply) => {
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = reply.send(append(&path, &text));
             }
         }

@@ -22,7 +22,7 @@ pub const SERVICE_NS: u64 = 700_000;
 pub const WORKERS: usize = 8;
 /// Bytes a second on the wire, each way.
 pub const WIRE_BYTES_PER_S: u64 = 110_000_000;
-/// Requests in flight at the client.
+/// Limit of the client's requests in flight.
 pub const SLOTS: usize = 64;
 
 pub(crate) struct Nfs {

@@ -1,7 +1,8 @@
 //! fio's iologs, version 2: the input of `fio --read_iolog=FILE`.
 //!
 //! A line is `FILE ACTION` or `FILE ACTION OFFSET LENGTH`. fio reads its names by `scanf("%256s")`, so they have no space and at most 255
-//! bytes. It opens what the log opens: at most [`OPEN`] files are open at a time. Pauses are not in the log: fio reads as fast as it can.
+//! bytes. fio keeps files open as the log opens and closes them: at most [`OPEN`] at a time. Pauses are not in the log: fio reads as fast
+//! as it can.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;

@@ -55,7 +55,7 @@ impl Cache {
         page.is_some_and(|page| page.request.is_none())
     }
 
-    /// A page is used; whether the kernel was to read further ahead from here, which it does once.
+    /// Notes the use of a page. True if the kernel was to read further ahead from here, which it does once.
     pub(crate) fn used(&mut self, file: u32, page: u64) -> bool {
         let Some(page) = self.pages.get_mut(&(file, page)) else {
             return false;

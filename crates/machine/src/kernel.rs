@@ -4,7 +4,7 @@
 //! one is requested when the program reaches the marked page of the last. A fault at a mapped page maps the resident pages of the 64 KiB
 //! around it, and reads the window around it if it is not resident.
 //!
-//! Invariant: a page is requested once, by whoever comes first; others wait for that request.
+//! Invariant: a page is requested once, by the first task that needs it; others wait for that request.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -145,7 +145,7 @@ impl Machine {
         cache.is_there(FOLDERS, folder) && cache.is_there(INODE_BLOCKS, ino / INODES)
     }
 
-    /// Looks a name up; whether that took the device.
+    /// Looks a name up. True if that needed the device.
     pub async fn stat(&self, file: u32) -> bool {
         self.compute(self.spec.costs.stat).await;
         self.find(file).await
@@ -176,7 +176,7 @@ impl Machine {
         })
     }
 
-    /// Waits until a page is in memory, and requests it if nobody has; whether that took the device.
+    /// Waits until a page is in memory, and requests it if no other task has. True if that needed the device.
     async fn bring(&self, file: u32, page: u64) -> bool {
         let mut waited = false;
         loop {
@@ -349,7 +349,7 @@ impl Fd {
             .await;
     }
 
-    /// Touches a page of a mapping, for which the program has said that it goes by no order, or not; whether that was a fault.
+    /// Touches a page of a mapping; `is_random` if the program uses `MADV_RANDOM` for it. True if that was a fault.
     pub async fn touch(&self, page: u64, is_random: bool) -> bool {
         if self.process.has_mapped(self.file, page) {
             return false;

@@ -7,7 +7,7 @@
 //! - [`device`]: latency, depth, bandwidth, a stall; or one of the models of `foreread-disk`.
 //! - [`cache`]: which pages are in memory, which leave it when it is full.
 //! - [`kernel`]: calls: read-ahead, fault-around, hints, names, descriptors.
-//! - [`program`]: a program as lists of accesses, and what is reported of it.
+//! - [`program`]: a program as lists of accesses, and the reports of it.
 //! - [`bulk`]: the simplest prefetcher there can be, to be compared with.
 //!
 //! Data flow: task → [`kernel`] → [`cache`] → [`device`]; completions → [`machine`] → tasks.

@@ -201,7 +201,7 @@ impl Machine {
         {
             let mut world = self.world();
             let (now, task) = (world.now, world.current);
-            // Nobody else can do anything meanwhile.
+            // No other task can run meanwhile.
             if world.ready.is_empty()
                 && let Some(took) = world.processors.alone(now, ns)
                 && world.next_event().is_none_or(|next| now + took < next)

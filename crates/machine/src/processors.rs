@@ -78,7 +78,7 @@ impl Processors {
         (is_alone && is_free).then_some(took)
     }
 
-    /// Work was done that nobody else could do anything meanwhile.
+    /// Work was done during which no other task could run.
     pub(crate) fn took(&mut self, now: u64, took: u64) {
         self.renew(now);
         self.used += took as f64;

@@ -1,6 +1,6 @@
 //! A program: threads, each a list of accesses with computing between them, and the reports while it runs.
 //!
-//! Data flow: [`Program`] → tasks → the kernel's calls; each call → [`Tap`] → whoever observes.
+//! Data flow: [`Program`] → tasks → the kernel's calls; each call → [`Tap`] → the observer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub struct Program {
 pub struct Event {
     /// The thread, by number.
     pub thread: u32,
-    /// The operation; absent if it was no access.
+    /// The operation. Computing and touches of mappings are not reported.
     pub op: Op,
     /// When, in ns.
     pub start: u64,

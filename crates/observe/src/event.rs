@@ -10,7 +10,7 @@ pub use foreread_ring::Inode;
 pub struct Event {
     /// The process.
     pub who: Who,
-    /// When it began, in ns. Whoever opens the observer chooses the origin: the start of a run, or that of `CLOCK_MONOTONIC`.
+    /// Start, in ns. The opener of the observer chooses the origin: the start of a run, or that of `CLOCK_MONOTONIC`.
     pub at: u64,
     /// The event itself.
     pub what: What,

@@ -1,13 +1,13 @@
 //! Activities of processes with files, as every observer reports them.
 //!
-//! | part | what it is |
+//! | part | purpose |
 //! | --- | --- |
 //! | [`Event`] | process, event and time |
-//! | [`Observer`] | whatever reports events, within the [`Budget`] of whoever takes them |
+//! | [`Observer`] | a source of events, within the [`Budget`] of its caller |
 //! | [`Reports`] | the ring of the preload library as an observer |
 //! | [`OwnPrograms`] | the same, as an observer of all programs of one user |
-//! | [`Processes`] | the processes that an observer of the machine knows, and how many of their events it looks at |
-//! | [`look`], [`mounts`] | what observers ask the kernel about processes, files and file systems |
+//! | [`Processes`] | the processes that an observer of the machine knows, with limits of their examined events |
+//! | [`look`], [`mounts`] | observers' questions to the kernel about processes, files and file systems |
 //!
 //! The kernel's side is an observer of its own (`observers/ebpf`), and so is fanotify (`observers/fanotify`). `crates/run` and
 //! `crates/daemon` take events from any of them.

@@ -1,4 +1,4 @@
-//! Whatever reports events, and how much of a caller's time it may take.
+//! Sources of events, and their share of a caller's time.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};

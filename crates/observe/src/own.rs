@@ -143,7 +143,7 @@ impl Eyes {
     /// Interprets an event, examined at `now`.
     fn tell(&mut self, event: Event, now: u64, out: &mut dyn FnMut(Event)) {
         let (pid, at) = (event.who.pid, event.at.min(now));
-        // 0: nobody has introduced itself in this ring.
+        // 0: no thread has introduced itself in this ring.
         if pid == 0 || pid == std::process::id() {
             return;
         }
@@ -247,8 +247,8 @@ impl Eyes {
         }
     }
 
-    /// The parent of a reporting process may not report itself: a shell that was started before its environment was set. Its children still
-    /// form one sequence.
+    /// The parent of a reporting process need not report, for example a shell that was started before its environment was set. Its children
+    /// still form one sequence.
     fn meet_parent(&mut self, parent: u32, now: u64) {
         if parent <= 1 || parent == std::process::id() || self.known.get(parent).is_some() {
             return;

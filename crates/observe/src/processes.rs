@@ -1,8 +1,7 @@
 //! The processes that an observer of the machine hears of, and how many of their events it looks at.
 //!
-//! Invariants: a fixed number of processes is kept, those that were heard of last; the work for one process, and for all, is
-//! bounded by an [`Allowance`] each, beyond which events are counted before anybody looks at them; a process's end, if nobody reports
-//! it, is found by looking.
+//! Invariants: a fixed number of processes is kept, the latest ones with reports. The work for one process, and for all, is bounded by an
+//! [`Allowance`] each; further events are counted and not examined. The end of a process that is not reported is found by a search.
 
 use std::num::NonZeroUsize;
 
@@ -78,7 +77,8 @@ impl<T> Processes<T> {
         self.beyond
     }
 
-    /// Forgets ended processes whose events have all been taken, because nothing was reported for a while. The search runs once a second.
+    /// Forgets ended processes that have had no event since the last search, so that all their events were taken. The search runs once a
+    /// second.
     pub fn ended(&mut self, at: u64) -> Vec<(u32, T)> {
         if at.saturating_sub(self.swept) < SWEEP {
             return Vec::new();

@@ -1,6 +1,6 @@
 //! The ring of the preload library as an observer: processes report through shared memory.
 //!
-//! Data flow: [`Ring::poll`] → [`checked`] → whoever polls.
+//! Data flow: [`Ring::poll`] → [`checked`] → the caller.
 
 use foreread_plan::{Extent, Kind, Rank};
 use foreread_ring::{

@@ -169,7 +169,7 @@ pub struct Access {
 /// A read that took longer than this plus 1 ns per byte waited for a device. The limit is above a copy from memory (2 µs for 4 KiB) and
 /// below the fastest devices, which answer in about 10 µs, after which the thread continues a few µs later. A copy sometimes takes longer
 /// (about 20 µs just after a sleep). The observers of other programs know whether a thread was switched out during a call; if it was not,
-/// they report the duration of a copy.
+/// they report no more than the duration of a copy.
 const WAITED_NS: u64 = 10_000;
 
 /// True if a read of `len` bytes that took `took` ns is long enough to have waited for a device.

@@ -1,4 +1,4 @@
-//! What became of every byte issued: the one account of a run, a plan, a strand, a program of the daemon's, and a client.
+//! The fate of every issued byte: the one account of a run, a plan, a strand, a program of the daemon's, and a client.
 
 use std::iter::Sum;
 use std::ops::AddAssign;
@@ -19,17 +19,17 @@ pub struct Ledger {
     pub useful: u64,
     /// Still on its way when the program read it: part of the wait was saved.
     pub late: u64,
-    /// Wanted, and never read by the program, which was watched all that time.
+    /// Wanted, and never read by the program, which was observed all the time.
     pub wasted: u64,
-    /// Gone from memory again before the program read it.
+    /// Evicted from memory before the program read it.
     pub evicted: u64,
-    /// Never wanted, and never read by the program: read along because it lay between pages wanted
-    /// of a device that is faster at reading than at skipping.
+    /// Not wanted, and never read by the program: read along because it was between wanted pages, on a device that is faster at reading
+    /// than at skipping.
     pub infill: u64,
-    /// Not seen to be read by the program, which was not watched all the time: it may have read them.
+    /// Not seen to be read by the program, which was not observed all the time: it may have read them.
     pub unknown: u64,
-    /// Read by the program from the device, not issued by anyone else: what was not foreseen
-    /// in time. Not part of `issued`.
+    /// Read by the program from the device, and not issued by any other process: reads that were not foreseen in time. Not part of
+    /// `issued`.
     pub missed: u64,
 }
 
@@ -67,7 +67,7 @@ impl Ledger {
         ]
     }
 
-    /// The account of so many pages, in bytes.
+    /// The account of this many pages, in bytes.
     pub fn of_pages(mut pages: Self) -> Self {
         for column in pages.columns() {
             *column *= PAGE;
@@ -75,49 +75,49 @@ impl Ledger {
         pages
     }
 
-    /// Bytes issued and read.
+    /// Issued bytes that were read.
     pub fn read(&self) -> u64 {
         self.useful + self.late
     }
 
-    /// Bytes issued that the program was not seen to read, and that were not gone before.
+    /// Issued bytes that the program was not seen to read, and that were not evicted.
     pub fn unread(&self) -> u64 {
         self.wasted + self.infill + self.unknown
     }
 
-    /// Bytes issued whose fate is known.
+    /// Issued bytes whose fate is known.
     pub fn judged(&self) -> u64 {
         self.read() + self.evicted + self.unread()
     }
 
-    /// Whether every byte issued is accounted for.
+    /// True if every issued byte is accounted for.
     pub fn is_closed(&self) -> bool {
         self.issued == self.judged()
     }
 
-    /// Of the bytes issued because they were wanted, the share the program read: accuracy. `None` if that is known of none. Infill that
-    /// was not read was no wrong prediction.
+    /// Accuracy: among bytes issued because they were wanted, the share that the program read; `None` if no fate is known. Unread infill is
+    /// no wrong prediction.
     pub fn accuracy(&self) -> Option<f64> {
         let known = self.issued - self.unknown - self.infill;
         (known > 0).then(|| self.read() as f64 / known as f64)
     }
 
-    /// Of the bytes that the program needed from the device, the share that was fetched ahead of it: coverage. The device has given
-    /// so many bytes to the program itself, as far as is known, seen by an observer or not.
+    /// Coverage: among bytes that the program needed from the device, the share that was fetched ahead of it. `device_bytes` is the number
+    /// of bytes that the device has given to the program itself, as far as is known, observed or not.
     pub fn coverage(&self, device_bytes: Option<u64>) -> Option<f64> {
         let ahead = self.read();
         let needed = ahead + self.missed.max(device_bytes.unwrap_or(0));
         (needed > 0).then(|| ahead as f64 / needed as f64)
     }
 
-    /// Of the bytes issued and read, the share that was there in time: timeliness.
+    /// Timeliness: among issued bytes that were read, the share that was in memory in time.
     pub fn timeliness(&self) -> Option<f64> {
         let read = self.read();
         (read > 0).then(|| self.useful as f64 / read as f64)
     }
 }
 
-/// What became of every name looked up ahead of a program, which has no bytes.
+/// The fate of every name that was looked up ahead of a program, in names, because these have no bytes.
 ///
 /// Invariant of a closed account: `asked = used + unused + unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub struct NameLedger {
     pub asked: u64,
     /// Names of these whose lookup waited.
     pub fetched: u64,
-    /// Used by the program after that, or while it was under way.
+    /// Used by the program after the lookup, or during it.
     pub used: u64,
     /// Names of these that were still in progress at their use.
     pub late: u64,

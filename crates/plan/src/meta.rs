@@ -111,7 +111,7 @@ pub struct Summary {
     #[serde(default)]
     pub left_plan: bool,
     /// True if the record intentionally has only a part of the command's reads: it was cut to a size, or made from a list. Reads missing
-    /// from it are then no sign that the command has changed.
+    /// from it are then no sign that the command does something else.
     #[serde(default)]
     pub partial: bool,
     /// The origin of a record that was not recorded from a run, such as "a vmtouch list": its times belong to no run.

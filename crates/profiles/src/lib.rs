@@ -240,7 +240,7 @@ impl Profiles {
     }
 
     fn read(path: &Path) -> Result<Self, Unsound> {
-        // Whoever chose the folder may have put anything there.
+        // The chooser of the folder may have put anything there.
         let (file, facts) = match file::open_regular(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             opened => opened?,
@@ -310,8 +310,8 @@ impl Profiles {
     }
 }
 
-/// The folder of the user's data, by the XDG base directory specification. A set-user-ID program has none: whoever
-/// starts it chooses its environment.
+/// The folder of the user's data, by the XDG base directory specification. A set-user-ID program has none, because its caller chooses its
+/// environment.
 pub fn data_home() -> Option<PathBuf> {
     let absolute = |name: &str| {
         environment::var(name)

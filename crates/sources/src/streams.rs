@@ -13,7 +13,7 @@ use foreread_plan::{Extent, FileId, PAGE, Pattern, ThreadId};
 /// its own detection to ramp up.
 pub(crate) const STREAM_AFTER: u64 = 256 * 1024;
 /// Bytes that a read may skip after the previous one and still be served by the kernel's read-ahead. With more, it misses the four pages of
-/// the kernel's first window. A skipped page is often the one at which the kernel would start its next window, so the program waits for
+/// the kernel's first window. A skipped page is mostly the one at which the kernel would start its next window, so the program waits for
 /// each window: such a stream is not left to the kernel.
 const SKIP: u64 = 12 * 1024;
 /// Bytes read from front to back before a longer read-ahead pays: its greatest waste is a small part of them. The waste, twice the kernel's
@@ -95,8 +95,8 @@ impl Stream {
         before
     }
 
-    /// The stream as the kernel sees it after reading it ahead since its second access. `None` if the last access continued the previous
-    /// one: then the kernel needs no help.
+    /// The stream as the kernel sees it after reading it ahead since its second access; `None` if the last access did not continue the
+    /// previous one, so that the kernel needs to see more of it.
     pub(crate) fn served(mut self) -> Option<Self> {
         self.run = self.run.max(STREAM_AFTER);
         self.goes_on.then_some(self)
@@ -108,7 +108,7 @@ impl Stream {
 pub struct Streams(FxHashMap<(ThreadId, FileId), Stream>);
 
 impl Streams {
-    /// Adds an access. Returns the length of the stream that it continues.
+    /// Adds an access. Returns its relation to the stream before it.
     pub(crate) fn runs(&mut self, thread: ThreadId, file: FileId, extent: Extent) -> Runs {
         if self.0.len() >= STREAMS {
             self.0.clear();

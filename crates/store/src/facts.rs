@@ -108,7 +108,7 @@ impl Index {
         place.put(&self.encode()).map_err(io::Error::other)
     }
 
-    /// Adds facts, or puts them in the place of those of the same record; whether that changes anything.
+    /// Adds facts, or replaces those of the same record. True if that changes anything.
     pub(super) fn add(&mut self, facts: CommandFacts) -> bool {
         if self.0.contains(&facts) {
             return false;

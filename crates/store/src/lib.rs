@@ -203,7 +203,7 @@ fn room_for(size: u64) -> u64 {
     memory::available().map_or(room, |free| room.min((free / SHARE).max(ROOM)))
 }
 
-/// Refuses another user's file: its owner may write into it whatever they want done.
+/// Refuses another user's file, because its owner may write anything into it.
 fn check_owner(file: &File) -> io::Result<()> {
     if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
         let why = "it belongs to another user";
@@ -223,7 +223,7 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open`], for somebody in a hurry: tidying up is left to [`Store::tidy_for`].
+    /// The same as [`Store::open`], without its delay: tidying is left to [`Store::tidy_for`].
     ///
     /// # Errors
     /// As [`Store::open`].

@@ -33,7 +33,7 @@ const ENTRY: usize = 24;
 const MOST_HEAD: u64 = 256 << 20;
 /// Bytes of changed partitions that wait for a save, at most; further changes are lost.
 const WAITING: usize = 64 << 20;
-/// Saves after which a partition that nobody has used is left out.
+/// Number of saves after which an unused partition is left out.
 const AGE: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl ModelFile {
         }
     }
 
-    /// The stored symbols, with this limit for new ones.
+    /// The stored symbols, in a table with this limit.
     pub fn symbols(&self, limit: usize) -> Symbols {
         let mut symbols = Symbols::new(limit);
         for (symbol, kind, path) in &self.state().head.symbols {

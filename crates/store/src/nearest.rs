@@ -82,7 +82,7 @@ fn surplus<'a>(wanted: &'a Identity, other: &'a Identity) -> HashMap<&'a str, i6
     surplus
 }
 
-/// The words that only the record's command has, as a phrase.
+/// The difference between the record's command `other` and this one, as a phrase for the former: words, rank and folder.
 pub(super) fn difference(wanted: &Identity, other: &Identity) -> String {
     let surplus = surplus(wanted, other);
     let only = |identity: &Identity, sign: i64| -> Vec<String> {

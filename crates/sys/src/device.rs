@@ -19,7 +19,7 @@ use crate::text;
 const DEFAULT_READ_AHEAD: u64 = 128 * 1024;
 /// Requests a queue of unknown depth is trusted with; the block layer's own default.
 const DEFAULT_QUEUE_DEPTH: u32 = 128;
-/// Bytes in the sectors `/sys` counts in, whatever the device's own.
+/// Bytes of a sector in `/sys`, for any device.
 const SECTOR: u64 = 512;
 
 /// Facts about the device under a file system.
@@ -40,7 +40,7 @@ pub struct Device {
     /// The bytes one hint can ask for: the kernel silently cuts `WILLNEED` and `readahead`
     /// to the larger of the read-ahead and the device's largest request.
     pub max_hint: u64,
-    /// Number of requests in the device's queue.
+    /// Number of requests that the device's queue accepts at once.
     pub queue_depth: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The environment, as far as the process may believe it.
 //!
-//! Invariant: a process with more rights than whoever started it (a set-user-ID program, one with file capabilities)
-//! sees no variable here. Its environment is chosen by somebody who must not choose which files it opens.
+//! Invariant: a process with more rights than its caller (a set-user-ID program, one with file capabilities) sees no variable here: the
+//! caller chooses its environment, and must not choose which files it opens.
 
 use std::ffi::OsString;
 

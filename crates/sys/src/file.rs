@@ -56,7 +56,7 @@ impl FileFacts {
             dev: stat.st_dev,
             ino: stat.st_ino,
             size: stat.st_size.max(0) as u64,
-            // The unit is 512 bytes, whatever the file system's.
+            // The unit is 512 bytes on every file system.
             allocated: (stat.st_blocks.max(0) as u64).saturating_mul(512),
             mtime_ns: ns(stat.st_mtime, stat.st_mtime_nsec as i64),
             ctime_ns: ns(stat.st_ctime, stat.st_ctime_nsec as i64),
@@ -106,8 +106,7 @@ fn lies_on(file: &OwnedFd, dev: u64) -> io::Result<bool> {
 ///
 /// # Errors
 ///
-/// Whatever resolving and opening say; [`io::ErrorKind::InvalidInput`] for anything that is
-/// not a regular file, which is left unopened.
+/// The errors of resolving and opening; [`io::ErrorKind::InvalidInput`] for anything but a regular file, which is left unopened.
 pub fn open_regular(path: &Path) -> io::Result<(OwnedFd, FileFacts)> {
     let (place, stat) = regular(way::find(path, Links::Followed)?)?;
     open_found(&place, &stat)
@@ -179,7 +178,7 @@ impl Opener {
         Ok((found, own))
     }
 
-    /// Closes the folders: whoever has one open keeps its file system mounted.
+    /// Closes the folders, because an open one keeps its file system mounted.
     pub fn close(&self) {
         self.lock().folders.clear();
     }
@@ -243,8 +242,8 @@ fn open_by(
 ///
 /// # Errors
 ///
-/// Whatever resolving and opening say, `ELOOP` for a symbolic link; [`io::ErrorKind::InvalidInput`] for anything that is
-/// not a regular file of this user's own.
+/// The errors of resolving and opening, `ELOOP` for a symbolic link; [`io::ErrorKind::InvalidInput`] for anything but a regular file of
+/// this user's own.
 pub fn append_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOCTTY;
     let make = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;

@@ -26,7 +26,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::checked;
 use crate::procfs::Stat;
 
-/// The watcher's name. Not one that somebody looking for foreread by name finds.
+/// The watcher's name, which a search for foreread by name does not find.
 const NAME: &std::ffi::CStr = c"group-watch";
 /// A sender that signals every process by its own number needs some time from the first to the last.
 const GRACE: Duration = Duration::from_millis(1);
@@ -180,8 +180,8 @@ fn arguments_in(stat: &[u8]) -> Option<Range<usize>> {
     (0 < start && start <= end).then_some(start..end)
 }
 
-/// Closes a range of descriptors; on kernels without the call they stay open, which harms nobody
-/// but a reader who waits for the last writer of a pipe, until this process's parent ends.
+/// Closes a range of descriptors. On kernels without the call they stay open until the end of this process's parent, which disturbs only a
+/// reader that waits for the last writer of a pipe.
 fn close_range(first: c_int, last: c_int) {
     // SAFETY: no memory is involved.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };

@@ -1,4 +1,4 @@
-//! A second process that does for this one whatever a file system may hold up.
+//! A second process, which makes this one's calls that a file system may block.
 //!
 //! Purpose: a call to a file system that does not answer can neither be interrupted nor left behind: a process ends when the
 //! last of its threads has ended, and a thread that waits for such a file system ends when that answers (a FUSE server
@@ -126,7 +126,7 @@ fn settle_in(parent: Option<Pid>) {
 }
 
 /// Drops inherited descriptors: the standard ones lead nowhere, and all others that a program started from here would inherit are closed.
-/// This process's own descriptors are all close-on-exec then.
+/// This process's own descriptors are all close-on-exec, and stay.
 fn leave_given() {
     if let Ok(null) = fs::File::options().read(true).write(true).open("/dev/null") {
         for fd in 0..3 {

@@ -1,10 +1,10 @@
 //! Write leases: the holder of such a file must be notified before any other process opens it (fcntl(2), `F_SETLEASE`), by a signal that
 //! ends most programs.
 //!
-//! Invariant: from the moment at which the program asks for a lease, no file under a write lease is opened. The kernel lists
-//! all leases, which takes 6 µs to read: nobody looks before a program has asked for one.
+//! Invariant: from the moment at which the program asks for a lease, no file under a write lease is opened. The kernel lists all leases,
+//! which takes 6 µs to read, so the list is not read before a program has asked for one.
 //!
-//! Data flow: whoever observes the program says whether one was asked for ([`watch`]); each open of a file asks ([`is_held`]).
+//! Data flow: the observer of the program shows whether one was asked for ([`watch`]); each open of a file checks ([`is_held`]).
 
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;

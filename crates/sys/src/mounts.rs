@@ -1,7 +1,6 @@
 //! The table of mounts that the kernel keeps for this process's mount namespace, and its only parser.
 //!
-//! Invariant: paths are bytes. Whatever a mount is called, its line is one mount; a line that is no mount is left out, and hides no
-//! other.
+//! Invariant: paths are bytes. For any name of a mount, its line is one mount; a malformed line is left out, and hides no other.
 //!
 //! Data flow: `/proc/self/mountinfo` → [`Mount::table`] → [`Mount::all_in`].
 

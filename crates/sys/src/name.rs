@@ -46,7 +46,7 @@ impl NameLookup {
         })
     }
 
-    /// Reads up to `most` bytes of the directory's entries. True if this thread waited for them.
+    /// Reads up to `most` entries of the directory. True if this thread waited for them.
     ///
     /// # Errors
     /// `ENOTDIR` if it is no directory; `EACCES` if the user may not read it.

@@ -9,8 +9,8 @@
 //!
 //! Invariant: if a thread may use only one processor, or if the program's is unknown, the thread may run wherever it could before.
 //!
-//! Data flow: whoever sees the program read says where ([`reader_is_on`]); each of the session's
-//! threads looks now and then, and moves itself ([`Aside::keep`]).
+//! Data flow: the thread that sees the program read publishes its processor ([`reader_is_on`]); each of the session's threads checks from
+//! time to time, and moves itself ([`Aside::keep`]).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Files replaced as a whole: whoever reads one sees the old text or the new one.
+//! Files replaced as a whole: a reader sees the old text or the new one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Starting a program as if whoever started this process had started it.
+//! Starts a program as if this process's caller had started it.
 //!
 //! Invariant: the program is given the signal mask, the dispositions of signals, the standard descriptors and, but
 //! for the variables named, the environment that this process was given. The Rust runtime changes some of these before

@@ -1,8 +1,8 @@
 //! foreread's threads inside a program.
 //!
-//! Purpose: a library's threads must not take the program's signals, and must not open or close
-//! files in its table of descriptors: closing *any* descriptor of a file drops the
-//! process's POSIX locks on it (`fcntl(2)`), and whoever shares the table would do that by hinting.
+//! Purpose: a library's threads must not take the program's signals, and must not open or close files in its table of descriptors: closing
+//! *any* descriptor of a file drops the process's POSIX locks on it (`fcntl(2)`), and a thread that shares the table would do that with
+//! each request for a file.
 //!
 //! Invariant: a thread of [`spawn_apart`], and those it starts, block all signals and have a table
 //! of their own, empty at first. `/proc/self/fd` is the main thread's table; theirs is `/proc/thread-self/fd`.

@@ -1,8 +1,8 @@
 //! Ways: paths resolved so that nothing is mounted for it.
 //!
-//! Whoever goes through an automount point, or looks a name up in a directory of autofs, has a file system mounted, and waits for
-//! its server. The kernel's flags spare only the point at the end of a path (`O_PATH`, `AT_NO_AUTOMOUNT`), and
-//! `RESOLVE_NO_XDEV` none before Linux 6.18.
+//! A process that goes through an automount point, or looks a name up in a directory of autofs, makes a file system be mounted, and waits
+//! for its server. The kernel's flags spare only the point at the end of a path (`O_PATH`, `AT_NO_AUTOMOUNT`), and `RESOLVE_NO_XDEV` none
+//! before Linux 6.18.
 //!
 //! Invariant: a lookup beyond the kernel's cache of names is for one name in one directory, and never in a directory of autofs. Names in
 //! the cache may be behind an automount point: then it is mounted.
@@ -101,7 +101,7 @@ fn resolve(
     let mut names = path.components();
     let last = names.next_back().ok_or(Errno::NOENT)?;
     if last == Component::RootDir {
-        // Nobody mounts it, and where this process is does not matter.
+        // It is never mounted, and this process's working directory does not matter.
         return openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     }
     let before = names.as_path();

@@ -57,8 +57,8 @@ pub(crate) fn decompressed(stream: Content) -> io::Result<(Content, Vec<u8>)> {
     peeked(content, HEAD)
 }
 
-/// The first `most` bytes, or all there are, and a stream that begins with them. An error after the first byte is left
-/// for whoever reads on.
+/// The first `most` bytes, or all of a shorter stream, and a stream that begins with them. An error after the first byte is left to later
+/// reads.
 fn peeked(mut stream: Content, most: usize) -> io::Result<(Content, Vec<u8>)> {
     let mut head = vec![0; most];
     let mut len = 0;

@@ -66,7 +66,7 @@ pub struct Functions {
     pub poll: unsafe extern "C" fn(*mut c_void, u32, Taker, *mut c_void),
     /// A descriptor that is readable while the ring has records; -1 if there is no such ring.
     pub wait_fd: unsafe extern "C" fn(*mut c_void, u32) -> c_int,
-    /// Sets a key of a map to a value; whether that was done.
+    /// Sets a key of a map to a value. True if that was done.
     pub update: unsafe extern "C" fn(*mut c_void, Bytes, Bytes, Bytes) -> bool,
     /// True if a map has a key.
     pub has: unsafe extern "C" fn(*mut c_void, Bytes, Bytes) -> bool,

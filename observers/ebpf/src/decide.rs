@@ -16,7 +16,7 @@ pub enum Refused {
     NotBuilt,
     /// The process may not.
     NoRights,
-    /// The kernel lets nobody read its memory.
+    /// The kernel permits no process to read its memory.
     LockedDown,
     /// The kernel does not describe its types.
     NoBtf,

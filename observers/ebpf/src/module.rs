@@ -105,7 +105,7 @@ impl Module {
         (fd >= 0).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Sets a key of a map; whether that was done.
+    /// Sets a key of a map. True if that was done.
     pub(crate) fn update(&self, map: &str, key: u32, value: &[u8]) -> bool {
         let (map, key, value) = (map.as_bytes(), key.to_ne_bytes(), Bytes::of(value));
         // SAFETY: loaded, and the bytes live longer than the call.

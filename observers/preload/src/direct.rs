@@ -4,8 +4,8 @@
 //! from the C library to here, is half of the cost of watching a read. In a process with one thread the C library's function only makes the
 //! call, so nothing is lost.
 //!
-//! Not so where the function that comes after ours is another library's, and once somebody is cancelled: these calls are
-//! where that takes effect.
+//! This does not apply if the function after ours is another library's, nor after a thread was cancelled: cancellation takes effect in
+//! these calls.
 
 use core::ffi::{c_int, c_long};
 use core::ops::Range;
@@ -18,7 +18,7 @@ static ITS_OWN: AtomicBool = AtomicBool::new(false);
 
 /// Finds out, when the program begins, whether the C library may be passed by.
 pub fn ready() {
-    // Nobody but the C library defines it.
+    // Only the C library defines it.
     let library = object_of(real::of::gnu_get_libc_version.address());
     let functions = [real::of::read, real::of::pread, real::of::pread64];
     let its_own = functions

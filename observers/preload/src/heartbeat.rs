@@ -27,7 +27,7 @@ static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static SILENCE: AtomicU64 = AtomicU64::new(0);
 
-/// Nobody has read a full ring for long.
+/// A full ring was not read for long.
 pub struct Dead;
 
 /// The ring is full. While recording, waits a little for the supervisor to make room. Otherwise, or if waiting does not help, the event is

@@ -212,7 +212,7 @@ fn ask_cwd(allowed: Allowed, paths: &mut Kept) -> Option<usize> {
     Some(place)
 }
 
-/// Asks for the working directory before anybody needs it.
+/// Asks for the working directory before it is needed.
 pub fn ask_working_directory(allowed: Allowed) {
     let _ = with_lock(|paths| ask_cwd(allowed, paths));
 }
@@ -320,7 +320,7 @@ pub fn forget(first: c_int, last: c_int) {
     }
 }
 
-/// In a forked child: whoever held the lock is not here.
+/// In a forked child: the holder of the lock does not exist here.
 pub fn unlock() {
     CACHE.lock.store(0, Ordering::Relaxed);
 }
@@ -378,13 +378,13 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // In a child that a signal handler has forked meanwhile, nobody holds it any more.
+        // In a child that a signal handler has forked meanwhile, the lock is free.
         let is_held = |readers: u32| (1..CHANGING).contains(&readers).then(|| readers - 1);
         let _ = (CACHE.lock).fetch_update(Ordering::Release, Ordering::Relaxed, is_held);
     }
 }
 
-/// Changes the lock from `from` to `to`. False if it has another value.
+/// Changes the lock from `from` to `to`. False if it has another value; it may also fail without a reason.
 fn take(from: u32, to: u32) -> bool {
     let lock = &CACHE.lock;
     lock.compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed)

@@ -25,7 +25,7 @@ impl Real {
         self.known().unwrap_or_else(|| self.look_up())
     }
 
-    /// Its address, if somebody defines it.
+    /// Its address, if it is defined.
     pub fn found(self) -> Option<usize> {
         Some(self.address()).filter(|&address| address != missing as *const () as usize)
     }

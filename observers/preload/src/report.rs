@@ -176,7 +176,7 @@ pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> boo
     })
 }
 
-/// The ring is full: waits for room, and lets go where nobody makes any.
+/// The ring is full: waits for room, and detaches if none is made.
 #[cold]
 fn wait(area: &Shared, retry: impl FnMut() -> bool) -> bool {
     heartbeat::wait(area, retry).unwrap_or_else(|heartbeat::Dead| {

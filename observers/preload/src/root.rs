@@ -130,7 +130,7 @@ pub fn limiting<T: Copy + Into<i64>>(
     result
 }
 
-/// True if a process id given to a call is this process.
+/// True if a process id given to a call is this process's; 0 means this process.
 fn is_own(process: c_int) -> bool {
     let own = || Allowed::now().map(sys::getpid);
     process == 0 || u32::try_from(process).ok() == own()

@@ -21,8 +21,8 @@ pub const QUIET: u32 = 1;
 pub const BUSY: u32 = 2;
 const NOBODYS: u32 = 3;
 
-/// The process's main thread, as [`thread`] has it, once it has a seat, and the seat. Only that thread changes it, so
-/// whoever finds itself there finds its own seat. Most programs read in no other.
+/// The process's main thread, in the form of [`thread`], once it has a seat, and the seat. Only that thread changes it, so a thread that
+/// finds itself there finds its own seat. Most programs read in no other thread.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
 

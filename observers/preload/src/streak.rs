@@ -63,7 +63,7 @@ impl Streak {
             && threads::is_marked()
     }
 
-    /// Counts the read if it is one of them. True if another may follow. The caller keeps signal handlers out.
+    /// Counts the read if it is one of them; `None` if not. True if another may follow. The caller keeps signal handlers out.
     #[inline(always)]
     pub fn goes_on(&self, fd: c_int, got: isize) -> Option<bool> {
         let len = self.len.load(Ordering::Relaxed);

@@ -266,8 +266,8 @@ fn is_kernels(object: &Object) -> bool {
     unsafe { begins(object.name, b"linux-") }
 }
 
-/// Puts the address of the next definition of each name into the place of the same number, which has to be 0 before, and
-/// stays so where nobody defines the name.
+/// Puts the address of the next definition of each name into the place with the same number, which must be 0 before, and stays so without a
+/// definition.
 pub fn find_all<const COUNT: usize>(wanted: &SymbolNames<COUNT>, places: &[AtomicUsize; COUNT]) {
     let missing = || {
         let pairs = wanted.each.iter().zip(places);

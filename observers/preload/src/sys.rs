@@ -294,7 +294,7 @@ fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
     })
 }
 
-/// Copies the parts of a vectored read from where this process has them; whether all could be read.
+/// Copies the parts of a vectored read from their place in this process. True if all could be read.
 pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bool {
     peek(allowed, from, into) == size_of_val(into)
 }
@@ -376,7 +376,7 @@ pub fn readlink<'a>(_: Allowed, path: &CStr, buffer: &'a mut [u8]) -> Option<&'a
     buffer.get(..len)
 }
 
-/// The working directory, in `buffer`; its length.
+/// Reads the working directory into `buffer`. Returns its length.
 pub fn getcwd(_: Allowed, buffer: &mut [u8]) -> Option<usize> {
     let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
     // SAFETY: the buffer is writable for its length.
@@ -437,7 +437,7 @@ pub fn unmap(_: Allowed, at: *const c_void, len: usize) {
 /// Sets the protection of the pages from `at`, page-aligned.
 ///
 /// # Safety
-/// Nobody may rely on the protection they had.
+/// No code may rely on the protection that they had.
 pub unsafe fn protect(_: Allowed, at: usize, len: usize, prot: c_int) -> bool {
     // SAFETY: the caller vouches for the pages.
     unsafe { call(libc::SYS_mprotect, [at, len, prot as usize, 0, 0, 0]) == 0 }

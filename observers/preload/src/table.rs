@@ -71,7 +71,7 @@ pub fn is_tracked(fd: c_int) -> bool {
     cell(fd).is_some_and(|cell| Entry(cell.load(Ordering::Relaxed)).is_tracked())
 }
 
-/// A descriptor that is known to be tracked, and that nobody else can move.
+/// A descriptor that is known to be tracked, and whose cursor only it can move.
 pub fn plain(fd: c_int) -> Option<&'static Descriptor> {
     let entry = |one: &Descriptor| Entry(one.entry.load(Ordering::Relaxed));
     descriptor(fd).filter(|one| entry(one).is_tracked() && entry(one).0 as u32 == 0)

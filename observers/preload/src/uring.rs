@@ -306,7 +306,7 @@ fn length(entry: &Entry) -> Option<u64> {
     while at < entry.len as usize {
         let wanted = PARTS.min(entry.len as usize - at);
         let from = entry.address as usize + at * size_of::<iovec>();
-        // Whoever took the result may have given this memory up.
+        // The thread that took the result may have freed this memory.
         if !sys::copy_parts(allowed, from, &mut parts[..wanted]) {
             return None;
         }

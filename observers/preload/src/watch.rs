@@ -97,8 +97,7 @@ pub fn apart(fd: c_int, got: isize) -> isize {
     got
 }
 
-/// A read that was only submitted, by a call at `times` (start and end, in ticks): its result is not seen, but it ends at the end of the
-/// file.
+/// A read that was only submitted, by a call from `start` to `end`, in ticks: its result is not seen, but it ends at the end of the file.
 pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): (u64, u64)) {
     let Some(entry) = files::tracked(area, fd) else {
         return;

@@ -120,7 +120,7 @@ impl Lanes {
                 let Some(later) = lane.due(slots, cutoff) else {
                     continue 'rings;
                 };
-                // Within a ring the order is the thread's own, whatever the stamps say.
+                // Within a ring the order is the thread's own, for any stamps.
                 start = later.max(start);
             }
             next.push(Reverse((start, ring)));
@@ -249,8 +249,8 @@ impl Lane {
         Ok(what)
     }
 
-    /// Steps over the accesses that continue the one just taken, which began at `times`, and that begin before its end. Returns their
-    /// number, and the start of the last one.
+    /// Steps over the accesses that continue the one just taken, which began at the start of `times`, if they begin before the end of
+    /// `times`. Returns their number, and the start of the last one.
     #[inline]
     fn go_on(&mut self, slots: &Slots, times: Range<u64>) -> (u16, u64) {
         let none = (0, times.start);
@@ -330,7 +330,7 @@ impl Lane {
     }
 }
 
-/// A slot, copied out of the area so that it cannot change while it is checked. Word 0 counts the accesses in the others.
+/// A slot, copied out of the area so that it cannot change while it is checked. Word 0 has a count, and the other words what is counted.
 #[inline(always)]
 fn slot(slots: &Slots, at: u32) -> Slot {
     slots.0[at as usize % RING_SLOTS]

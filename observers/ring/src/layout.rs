@@ -65,7 +65,7 @@ pub(crate) const OWNERS: usize = if MODELLED { RINGS } else { 128 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Advice {
-    /// To read nothing ahead: somebody else does.
+    /// To read nothing ahead, because foreread does.
     Random = 0,
     /// To read twice as far ahead.
     Sequential = 1,
@@ -328,7 +328,7 @@ impl Shared {
         self.header.switches.load(Ordering::Relaxed) != 0
     }
 
-    /// The supervisor's poll counter; while it advances somebody is reading.
+    /// The supervisor's poll counter; it advances while the supervisor reads.
     pub fn heartbeat(&self) -> u64 {
         self.header.heartbeat.0.load(Ordering::Relaxed)
     }

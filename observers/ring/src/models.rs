@@ -280,7 +280,7 @@ fn report<'a>(area: &'a Whole, holders: &Holders, pid: u32) -> Option<Writer<'a>
     Some(writer)
 }
 
-/// Reports one access, and gives the ring back; whether there was one.
+/// Reports one access, and releases the ring. True if a ring was free.
 fn pass_by(area: &Whole, holders: &Holders, pid: u32) -> bool {
     let writer = report(area, holders, pid);
     writer

@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         for word in &shared.owners[..RINGS] {
             let found = word.load(Ordering::Relaxed);
             if found >> 32 == u64::from(pid) {
-                // Losing the race means that somebody else freed it.
+                // Losing the race means that another process freed it.
                 let _ = word.compare_exchange(found, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
         (counts && left > 0).then_some((&slot[0], left))
     }
 
-    /// Notes that this many more accesses were counted.
+    /// Notes the accesses counted there: `left` more can be counted now.
     #[inline]
     pub fn counted(&mut self, left: u16) {
         let last = &mut self.last;

@@ -1,4 +1,4 @@
-//! The atomics that a segment consists of: those of `core`, or loom's in the models.
+//! The atomics of a segment: those of `core`, or loom's in the models.
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -1,4 +1,5 @@
-//! The key of a page, and its hash, which says where in a segment the page may lie: as in `observers/pmpi/src/segment.h`.
+//! The key of a page, and its hash, which determines the possible places of the page in a segment: the same as in
+//! `observers/pmpi/src/segment.h`.
 
 /// A page of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +13,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The hash that says where the page may lie.
+    /// The hash, which determines the page's possible places.
     pub fn hash(&self) -> u64 {
         mix(mix(mix(self.dev.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ self.ino) ^ self.page)
     }
@@ -25,12 +26,12 @@ pub(crate) const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The tag in a set of a page with this hash; never 0.
+/// The tag of a page with this hash in its set; never 0.
 pub const fn tag(hash: u64) -> u64 {
     hash | 1
 }
 
-/// The two of so many sets that a page with this hash may lie in.
+/// The two sets, among this many, in which a page with this hash may be.
 pub fn sets_of(hash: u64, sets: u32) -> [u32; 2] {
     let place = |half: u64| ((half * u64::from(sets)) >> 32) as u32;
     [place(hash >> 32), place(hash & u64::from(u32::MAX))]

@@ -1,5 +1,4 @@
-//! The layout of a segment: `observers/pmpi/src/segment.h` in Rust. A C compiler says in this crate's tests
-//! whether both agree.
+//! The layout of a segment: `observers/pmpi/src/segment.h` in Rust. This crate's tests compare both with a C compiler.
 
 use crate::atomic::{AtomicU32, AtomicU64};
 use crate::key::mix;
@@ -10,7 +9,7 @@ pub const ENV: &str = "FOREREAD_CACHE";
 pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
 /// The layout's version.
 pub const VERSION: u32 = 4;
-/// Bytes of a part: what is filled and read by itself.
+/// Bytes of a part, the unit of filling and reading.
 pub const PART: u64 = 4096;
 /// Parts of a page.
 pub const PARTS: u64 = 16;
@@ -18,9 +17,9 @@ pub const PARTS: u64 = 16;
 pub const PAGE: u64 = PART * PARTS;
 /// Slots of a set.
 pub const WAYS: u32 = 8;
-/// The other ranks' segments on one host that a rank can name to its foreread.
+/// Limit of other ranks' segments on one host that a rank can name to its foreread.
 pub const PEERS: usize = 64;
-/// Files that a rank has opened lately, which its foreread knows of.
+/// Limit of recently opened files of a rank that its foreread knows.
 pub const FILES: usize = 64;
 /// The most slots of a segment: 64 GiB of pages.
 pub const SLOTS_MAX: u32 = 1 << 20;
@@ -29,7 +28,7 @@ pub const PLACES: u64 = 4;
 /// Bytes of the header.
 pub const HEADER: u64 = 4096;
 
-/// Where what the rank reads belongs.
+/// The place for the rank's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
@@ -41,35 +40,35 @@ pub enum Mode {
     Collective = 2,
 }
 
-/// A number for the state of a file, by its size in bytes and by when its contents and its inode were changed, in ns; never 0.
+/// A number for the state of a file, from its size in bytes and the times of the last changes of its content and its inode, in ns; never 0.
 pub const fn version(size: u64, mtime_ns: i64, ctime_ns: i64) -> u64 {
     mix(mix(mix(size.wrapping_add(1)) ^ mtime_ns as u64) ^ ctime_ns as u64) | 1
 }
 
-/// How many sets that many slots make.
+/// Number of sets for this many slots.
 pub const fn sets(slots: u32) -> u32 {
     slots.div_ceil(WAYS)
 }
 
-/// Where the areas of a segment of so many slots begin, and how long it is, in bytes.
+/// Offsets of the areas of a segment, and its size, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
     /// [`Set`]s.
     pub sets: u64,
     /// [`Slot`](crate::slot::Slot)s.
     pub slots: u64,
-    /// Numbers of slots that were filled.
+    /// Numbers of filled slots.
     pub log: u64,
     /// [`Hint`]s.
     pub directory: u64,
     /// The pages themselves.
     pub pages: u64,
-    /// The end.
+    /// The segment's size.
     pub size: u64,
 }
 
 impl Places {
-    /// Of so many slots.
+    /// The places for this many slots.
     pub const fn of(slots: u32) -> Self {
         let count = slots as u64;
         let sets = HEADER;
@@ -97,9 +96,9 @@ const fn up(bytes: u64) -> u64 {
 pub struct Peer {
     /// Its token.
     pub token: AtomicU64,
-    /// The process that has it, and the descriptor there.
+    /// The process that has it open.
     pub pid: AtomicU32,
-    /// The descriptor.
+    /// Its descriptor there.
     pub fd: AtomicU32,
 }
 
@@ -116,7 +115,7 @@ pub struct File {
     pub version: AtomicU64,
 }
 
-/// What was done. The first ten the rank's processes count, the others its foreread.
+/// Counts of a segment. The first ten are counted by the rank's processes, the others by its foreread.
 #[repr(C)]
 pub struct Counters {
     /// Reads served from the own segment.
@@ -127,13 +126,13 @@ pub struct Counters {
     pub host_hits: AtomicU64,
     /// Bytes of them.
     pub host_bytes: AtomicU64,
-    /// Reads served from another host's.
+    /// Reads served from another host's segments.
     pub remote_hits: AtomicU64,
     /// Bytes of them.
     pub remote_bytes: AtomicU64,
     /// Hits that waited for a fill.
     pub late: AtomicU64,
-    /// Reads that were looked for in vain.
+    /// Reads without a hit.
     pub missed: AtomicU64,
     /// Pages made void when a file that had changed was opened or synced.
     pub voided: AtomicU64,
@@ -143,15 +142,15 @@ pub struct Counters {
     pub filled: AtomicU64,
     /// Bytes of them.
     pub filled_bytes: AtomicU64,
-    /// Bytes that were foretold and left to another rank of the host, which has them or is reading them.
+    /// Foretold bytes that were left to another rank of the host, which has them or is reading them.
     pub left_bytes: AtomicU64,
-    /// Bytes that were filled beside what the rank is foretold to read, because other ranks read them.
+    /// Bytes that were filled beside the rank's foretold reads, because other ranks read them.
     pub beside_bytes: AtomicU64,
-    /// Fills that came to nothing.
+    /// Fills without a valid part.
     pub lost: AtomicU64,
-    /// Pages that had to make room.
+    /// Evicted pages.
     pub evicted: AtomicU64,
-    /// Of these, pages with parts that were never read.
+    /// Evicted pages with parts that were never read.
     pub unread: AtomicU64,
 }
 
@@ -178,11 +177,11 @@ pub struct Header {
 /// The tags of the slots of a set; 0 for none.
 #[repr(C)]
 pub struct Set {
-    /// Of each.
+    /// The tag of each slot.
     pub tag: [AtomicU64; WAYS as usize],
 }
 
-/// A hint where a page may be.
+/// A possible place of a page.
 #[repr(C)]
 pub struct Hint {
     /// The page's tag.

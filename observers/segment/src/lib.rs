@@ -1,17 +1,17 @@
 //! A rank's part of the collective prefetch cache: pages of files, in memory that the rank's foreread shares with the rank's
 //! processes.
 //!
-//! For file systems without a page cache that ranks share. The rank's foreread fills its segment with what the rank will read;
-//! the library in front of MPI (`observers/pmpi`) takes pages out of it, and out of the other segments on its host, and makes
-//! void what the rank writes.
+//! For file systems without a page cache that ranks share. The rank's foreread fills its segment with the rank's future reads. The library
+//! in front of MPI (`observers/pmpi`) reads pages from it and from the other segments on its host, and makes pages void that the rank
+//! writes.
 //!
-//! Layout and rules are those of `observers/pmpi/src/segment.h`. Everything in a segment may be changed by another process at
-//! any time: nothing but the number of slots, checked when a segment is mapped, says where anything is in it.
+//! Layout and rules are those of `observers/pmpi/src/segment.h`. Everything in a segment may be changed by another process at any time:
+//! places in it are computed only from the number of slots, which is checked when the segment is mapped.
 //!
 //! - [`key`]: the name of a page, and its hash.
 //! - [`slot`]: a slot's state, which filler, reader and writer share.
-//! - [`layout`]: the areas, and what is counted.
-//! - [`Segment`]: a mapped segment, with its owner's side: which page gets which slot.
+//! - [`layout`]: the areas and the counters.
+//! - [`Segment`]: a mapped segment, with its owner's side: the assignment of slots to pages.
 
 mod atomic;
 pub mod key;

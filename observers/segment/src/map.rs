@@ -1,4 +1,4 @@
-//! A segment, mapped.
+//! The mapping of a segment.
 
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Maps a memory file that is as long as a segment of so many slots, and can be neither shrunk nor grown.
+    /// Maps a memory file with the size of a segment of this many slots, which can be neither shrunk nor grown.
     pub(crate) fn new(file: impl AsFd, slots: u32) -> rustix::io::Result<Self> {
         let places = Places::of(slots);
         let flags = ProtFlags::READ | ProtFlags::WRITE;
@@ -55,7 +55,7 @@ impl Map {
         self.area(self.places.log, self.slots as usize)
     }
 
-    /// The page of a slot. Others may write to it and read it at any time: it is for system calls and for copies that are
+    /// The page of a slot. Other processes may read and write it at any time, so it is only for system calls and for copies that are
     /// checked afterwards.
     pub(crate) fn page(&self, slot: u32) -> *mut u8 {
         assert!(slot < self.slots);

@@ -1,8 +1,8 @@
-//! Filler, writer and reader in every order, as far as loom tells orders apart.
+//! Models of filler, writer and reader in every order that loom distinguishes.
 //!
-//! `make test-loom` runs these. The code is the real one; the file and the slot's memory are one word each, which the models
-//! write and read as the real ones do it, by a system call and by copying. A model fails where a reader that was told that it has
-//! read a page has read something else than the file held since the last write that it knew to be over.
+//! `make test-loom` runs these. The code is the real one; the file and the slot's memory are one word each, which the models write and read
+//! like the real ones, by a system call and by copying. A model fails if a reader accepts a page whose content differs from the file's
+//! since the last write that the reader knew to be complete.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const PAGE: Key = Key {
     page: 3,
 };
 const OTHER: Key = Key { page: 4, ..PAGE };
-/// What the file holds before and after it is written; of the other page.
+/// The file's content before and after the write, and the other page's.
 const OLD: u64 = 10;
 const NEW: u64 = 11;
 const OTHERS: u64 = 12;
@@ -47,12 +47,12 @@ impl World {
         })
     }
 
-    /// What the owner does to fill a page of a slot that is free.
+    /// The owner claims a page in a free slot.
     fn take(&self, key: &Key) -> Option<Claimed> {
         self.slot.take(self.slot.word(), key, ALL, || ())
     }
 
-    /// And then.
+    /// Then the owner fills it.
     fn fill(&self, claimed: Claimed, key: &Key) -> bool {
         let held = match *key {
             PAGE => self.file.load(Ordering::Relaxed),
@@ -62,7 +62,7 @@ impl World {
         self.slot.commit(claimed, claimed.parts)
     }
 
-    /// As `segment_void_page` does after a write.
+    /// The same as `segment_void_page` after a write.
     fn write(&self) {
         self.file.store(NEW, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// As `segment_find` and `segment_still` do.
+    /// The same as `segment_find` and `segment_still`.
     fn read(&self, key: &Key) -> Option<u64> {
         let word = self.slot.word();
         if word.valid() != ALL || !self.slot.is_for(key) {

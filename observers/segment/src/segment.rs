@@ -1,13 +1,13 @@
-//! A mapped segment: which page gets which slot, how it is filled, and what was done.
+//! A mapped segment: assignment of slots to pages, filling, and counts.
 //!
-//! Data flow: [`Segment::claim`] → [`Fill`] → from the file → valid. What another rank of the host has or is reading is
-//! [left](Segment::leave_to) to that: this segment's rank reads it there.
+//! Data flow: [`Segment::claim`] → [`Fill`] → from the file → valid. Parts that another rank of the host has or is reading are
+//! [left](Segment::leave_to) to that rank: this segment's rank reads them there.
 //!
-//! Who has to make room: the page used least lately, but none that is foretold and not read yet, the paper's second chance. Of those
-//! that are foretold to other ranks alone the oldest goes. Where all are foretold to the owner, the claim is refused, and whoever fills
+//! Eviction: the least recently used page makes room, except pages that are foretold and unread (the paper's second chance). Among pages
+//! that are foretold only to other ranks, the oldest is evicted. If all are foretold to the owner, the claim is refused, and the filler
 //! waits or insists.
 //!
-//! Invariant: only the owner gives slots to pages and to states of their files, one at a time.
+//! Invariant: only the owner assigns slots to pages and to states of their files, one at a time.
 
 mod fill;
 
@@ -32,25 +32,25 @@ use crate::map::Map;
 use crate::slot::{Claimed, Slot, Word};
 pub use fill::Fill;
 
-/// How often a claim is tried again where somebody else changes the slots that it was made for.
+/// Number of attempts of a claim whose slots are changed meanwhile.
 const TRIES: usize = 8;
 
-/// Why a segment cannot be had.
+/// The reason why a segment cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// It has no room for a page.
     #[error("a collective cache of {size} bytes has no room for a page of {PAGE} bytes")]
     TooSmall {
-        /// What was asked for, in bytes.
+        /// The requested size, in bytes.
         size: u64,
     },
     /// It is larger than a segment can be.
     #[error("a collective cache of {size} bytes is larger than it can be ({most} bytes)")]
     TooLarge {
-        /// What was asked for, in bytes.
+        /// The requested size, in bytes.
         size: u64,
-        /// The most there can be, in bytes.
+        /// The largest size, in bytes.
         most: u64,
     },
     /// A system call failed.
@@ -60,7 +60,7 @@ pub enum Error {
         call: &'static str,
         /// The size, in bytes.
         size: u64,
-        /// What it returned.
+        /// The error of the call.
         errno: Errno,
     },
 }
@@ -68,24 +68,24 @@ pub enum Error {
 /// A file that the rank has opened through MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Whether it is read past the page cache.
+    /// True if it is read past the page cache.
     pub direct: bool,
-    /// Its state ([`crate::version`]) when it was opened or last synced. Pages of another state are served to nobody.
+    /// Its state ([`crate::version`]) when it was opened or last synced. Pages of another state are not served.
     pub version: u64,
 }
 
-/// What became of a claim.
+/// Result of a claim.
 #[derive(Debug)]
 pub enum Claim<'a> {
-    /// All parts are there, or being filled.
+    /// All parts are valid or being filled.
     There,
-    /// These are to be filled.
+    /// These parts are to be filled.
     Fill(Fill<'a>),
     /// All pages that could make room are foretold.
     Full,
 }
 
-/// What was done, all of it in numbers of reads, pages, fills and bytes.
+/// Counts of reads, pages, fills and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "said at `layout::Counters`")]
 pub struct Counts {
@@ -108,21 +108,21 @@ pub struct Counts {
     pub unread: u64,
 }
 
-/// A segment, by its owner, or another rank's.
+/// A segment of this rank, or of another one.
 #[derive(Debug)]
 pub struct Segment {
     file: OwnedFd,
     map: Map,
     slots: u32,
-    /// Held while a slot is given to a page, or to another state of its file.
+    /// Locked while a slot is assigned to a page, or to another state of its file.
     giving: Mutex<()>,
 }
 
 impl Segment {
-    /// Makes a segment whose pages take so many bytes at most.
+    /// Creates a segment with at most `size` bytes of pages.
     ///
     /// # Errors
-    /// [`Error`], with what was asked for.
+    /// [`Error`], with the requested size.
     pub fn create(size: u64) -> Result<Self, Error> {
         let most = u64::from(SLOTS_MAX) * PAGE;
         let slots = match u32::try_from(size / PAGE) {
@@ -139,7 +139,7 @@ impl Segment {
         }
         .map_err(fail("memfd_create"))?;
         ftruncate(&file, Places::of(slots).size).map_err(fail("ftruncate"))?;
-        // Without the seals another process could shrink the file under our feet.
+        // Without the seals another process could shrink the mapped file.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, seals).map_err(fail("fcntl(F_ADD_SEALS)"))?;
         let map = Map::new(&file, slots).map_err(fail("mmap"))?;
@@ -160,13 +160,14 @@ impl Segment {
         })
     }
 
-    /// Another rank's segment on this host: a descriptor of another process. `None` if that is no such segment of this user's.
+    /// Opens another rank's segment on this host by a descriptor of another process. `None` if it is not this user's segment with this
+    /// token.
     pub fn of_peer(pid: u32, fd: u32, token: u64) -> Option<Self> {
         Self::open(Path::new(&format!("/proc/{pid}/fd/{fd}")), token)
     }
 
     fn open(path: &Path, token: u64) -> Option<Self> {
-        // To open a device, a terminal or a pipe may do something.
+        // Opening a device, a terminal or a pipe may have an effect.
         let is_file = |stat: &rustix::fs::Stat| {
             let user = rustix::process::geteuid().as_raw();
             FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == user
@@ -185,7 +186,7 @@ impl Segment {
         if size < Places::of(1).size {
             return None;
         }
-        // The header alone is looked at before the size is known to be right.
+        // Only the header is read before the size is checked.
         let header = Map::new(&file, 1).ok()?;
         let slots = header.header().slots.load(Ordering::Relaxed);
         let is_one = header.header().is_valid(token)
@@ -206,17 +207,17 @@ impl Segment {
         format!("{:016x}/proc/{pid}/fd/{fd}", self.token())
     }
 
-    /// The random number that it is known by.
+    /// The random number that identifies it.
     pub fn token(&self) -> u64 {
         self.map.header().token.load(Ordering::Relaxed)
     }
 
-    /// How many pages it holds.
+    /// Number of its pages.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Say where what the rank reads belongs.
+    /// Sets the place for the rank's reads.
     pub fn set_mode(&self, mode: Mode) {
         let word = &self.map.header().mode;
         word.store(mode as u32, Ordering::Relaxed);
@@ -240,7 +241,7 @@ impl Segment {
             .collect()
     }
 
-    /// What the rank says of a file; `None` where it has not opened it through MPI, as far as is known.
+    /// The rank's entry for a file; `None` if it has not opened the file through MPI, as far as is known.
     pub fn opened(&self, dev: u64, ino: u64) -> Option<Opened> {
         let header = self.map.header();
         let count = header.file_count.load(Ordering::Acquire);
@@ -255,7 +256,7 @@ impl Segment {
         })
     }
 
-    /// Name another rank's segment, which this process has, as the library in front of MPI does: for tests.
+    /// Names another rank's segment of this process, like the library in front of MPI: for tests.
     #[doc(hidden)]
     pub fn name_peer(&self, peer: &Segment) {
         let header = self.map.header();
@@ -268,13 +269,13 @@ impl Segment {
         header.peer_count.store(count + 1, Ordering::Release);
     }
 
-    /// So many reads were looked for in vain, as the library counts them: for tests.
+    /// Counts this many missed reads, like the library: for tests.
     #[doc(hidden)]
     pub fn count_missed(&self, reads: u64) {
         count(&self.counters().missed, reads);
     }
 
-    /// Name a file as the library does: for tests.
+    /// Names a file, like the library: for tests.
     #[doc(hidden)]
     pub fn name_file(&self, (dev, ino): (u64, u64), opened: Opened) {
         let header = self.map.header();
@@ -292,34 +293,34 @@ impl Segment {
         header.file_count.store(count + more, Ordering::Release);
     }
 
-    /// The parts of a page that are there or being filled.
+    /// The parts of a page that are valid or being filled.
     pub fn resident(&self, key: &Key) -> u16 {
         self.slots_of(key)
             .map(|(_, slot)| slot.word())
             .fold(0, |parts, word| parts | word.valid() | word.filling())
     }
 
-    /// Parts of a page that are there, of its file in this state where that is known, or being filled.
+    /// Parts of a page that are being filled, or valid for the file in this state (in any state for `None`).
     pub fn on_hand(&self, key: &Key, version: Option<u64>) -> u16 {
         self.slots_of(key)
             .fold(0, |parts, (_, slot)| parts | slot.on_hand(version))
     }
 
-    /// These parts of a page, which are foretold to this segment's rank, are left to `peer`, which has them on hand.
+    /// Leaves these parts of a page, which are foretold to this segment's rank, to `peer`, which has them on hand.
     pub fn leave_to(&self, peer: &Segment, key: &Key, parts: u16) {
         peer.slots_of(key)
             .for_each(|(_, slot)| slot.expect_elsewhere(parts));
         count(&self.counters().left_bytes, bytes(parts));
     }
 
-    /// The parts of a page that the owner, or a rank that left them to it, was foretold to read, as long as the page has a slot.
+    /// The parts of a page that were foretold to the owner, or to a rank that left them to it, since the page got its slot.
     pub fn wanted(&self, key: &Key) -> u16 {
         self.slots_of(key)
             .fold(0, |parts, (_, slot)| parts | slot.wanted())
     }
 
-    /// Claim the parts `wanted` of a page, which are foretold, to be filled; and where any of them is missing, those `beside`, too.
-    /// With `insist`, a page that is foretold makes room where all are.
+    /// Claims the `wanted` parts of a page, which are foretold; if any of them is missing, those `beside`, too. With `insist`, a foretold
+    /// page is evicted if all are foretold.
     pub fn claim(&self, key: &Key, wanted: u16, beside: u16, insist: bool) -> Claim<'_> {
         let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
         count(&self.map.header().claimed, 1);
@@ -358,7 +359,8 @@ impl Segment {
         Claim::Full
     }
 
-    /// Make a slot's page this state's, as it is known to be of what is claimed; false if the page was made void meanwhile.
+    /// Sets the state of a slot's page to `version`, the state of the file for the claimed parts. False if the page was made void
+    /// meanwhile.
     fn renew(&self, slot: u32, claimed: &mut Claimed, version: u64) -> bool {
         let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
         self.map.slots()[slot as usize].renew(claimed, version)
@@ -375,26 +377,26 @@ impl Segment {
         })
     }
 
-    /// Give these parts' memory back: nobody needs them any more.
+    /// Frees the memory of these parts, which are no longer needed.
     pub fn discard(&self, key: &Key, parts: u16) {
         for (_, slot) in self.slots_of(key) {
             let word = slot.word();
             let parts = parts & !slot.expected_elsewhere(word);
             if slot.is_for(key) && word.valid() & parts != 0 {
-                // Where something else of the page is just being filled it stays, and makes room when there is need.
+                // If other parts of the page are being filled, these stay until they are evicted.
                 let _ = slot.discard(word, parts);
             }
         }
     }
 
-    /// Make a page void: the file has changed there.
+    /// Makes a page void: the file has changed there.
     pub fn void(&self, key: &Key) {
         crate::atomic::fence(Ordering::SeqCst);
         let voided = self.slots_of(key).filter(|(_, slot)| slot.void()).count();
         count(&self.counters().voided, voided as u64);
     }
 
-    /// What these parts of a page hold, if all of them are there and stay so meanwhile; as a rank reads them.
+    /// The content of these parts of a page, as a rank reads it, if all are valid and stay so during the copy.
     pub fn read(&self, key: &Key, parts: u16) -> Option<Vec<u8>> {
         let (number, slot, word) = self.slots_of(key).find_map(|(number, slot)| {
             let word = slot.word();
@@ -404,8 +406,8 @@ impl Segment {
         let mut page = vec![0; PAGE as usize];
         let from = self.map.page(number);
         for (at, len) in byte_runs(parts) {
-            // SAFETY: the run lies within the page of a slot, which is mapped, and within `page`. What another process may write
-            // meanwhile is found out below, and then counts for nothing.
+            // SAFETY: the run is within the page of a slot, which is mapped, and within `page`. Writes of another process meanwhile are
+            // detected below, and the copy is dropped then.
             unsafe { std::ptr::copy_nonoverlapping(from.add(at), page[at..].as_mut_ptr(), len) };
         }
         slot.is_still(word).then(|| {
@@ -414,7 +416,7 @@ impl Segment {
         })
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let counters = self.counters();
         macro_rules! counts {
@@ -443,7 +445,7 @@ impl Segment {
         )
     }
 
-    /// Slots that seem to be a page's.
+    /// Slots that seem to be assigned to a page.
     fn slots_of(&self, key: &Key) -> impl Iterator<Item = (u32, &Slot)> {
         let wanted = tag(key.hash());
         self.candidates(key)
@@ -455,7 +457,7 @@ impl Segment {
             .filter(|(_, slot)| slot.is_for(key))
     }
 
-    /// The slots that may be a page's.
+    /// The slots that may be assigned to a page.
     fn candidates(&self, key: &Key) -> impl Iterator<Item = u32> + use<> {
         let slots = self.slots;
         let [first, second] = sets_of(key.hash(), sets(slots));
@@ -466,7 +468,7 @@ impl Segment {
             .filter(move |&number| number < slots)
     }
 
-    /// The slot that a page is to have, and its state.
+    /// The slot to be given to a page, and its state.
     fn victim(&self, key: &Key, insist: bool) -> Option<(u32, Word)> {
         let free = |word: Word| word.valid() == 0;
         let all = || {
@@ -474,7 +476,7 @@ impl Segment {
                 .map(|number| (number, self.map.slots()[number as usize].word()))
                 .filter(|(_, word)| word.filling() == 0)
         };
-        // In the set with more room: so both fill up evenly.
+        // In the set with more room, so that both fill evenly.
         let room = |set: u32| {
             all()
                 .filter(|&(n, word)| n / WAYS == set && free(word))
@@ -489,7 +491,7 @@ impl Segment {
         let is_own = |&(number, word): &(u32, Word)| slot(number).expected(word) != 0;
         let is_others = |&(number, word): &(u32, Word)| slot(number).expected_elsewhere(word) != 0;
         let over = all().filter(|one| insist || !is_own(one));
-        // Those of others last, and of those that are the owner's, too.
+        // First pages that are foretold to no rank, then those of other ranks, then the owner's; the oldest of each.
         over.min_by_key(|one| (is_own(one), is_others(one), oldest(one)))
     }
 
@@ -501,7 +503,7 @@ impl Segment {
         &self.map.header().counts
     }
 
-    /// For whoever else on this host looks for the page.
+    /// Logs a filled slot, for other processes on this host that search for its page.
     fn log(&self, slot: u32) {
         let at = self.map.header().logged.fetch_add(1, Ordering::Relaxed);
         let log = self.map.log();
@@ -533,7 +535,7 @@ fn bytes(parts: u16) -> u64 {
     u64::from(parts.count_ones()) * PART
 }
 
-/// Runs of parts that lie together in their page.
+/// Runs of adjacent parts.
 pub fn runs(parts: u16) -> impl Iterator<Item = std::ops::Range<u32>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -547,13 +549,13 @@ pub fn runs(parts: u16) -> impl Iterator<Item = std::ops::Range<u32>> {
     })
 }
 
-/// The same, as places in the page and lengths, in bytes.
+/// The same as offsets in the page and lengths, in bytes.
 fn byte_runs(parts: u16) -> impl Iterator<Item = (usize, usize)> {
     let part = PART as usize;
     runs(parts).map(move |run| (run.start as usize * part, run.len() * part))
 }
 
-/// The parts of a page that lie in these of the file's 4 KiB pages.
+/// The parts of a page among these 4 KiB pages of the file.
 pub(crate) fn parts_of(page: u64, parts: &std::ops::Range<u64>) -> u16 {
     let first = page * PARTS;
     let from = parts.start.clamp(first, first + PARTS) - first;
@@ -563,7 +565,7 @@ pub(crate) fn parts_of(page: u64, parts: &std::ops::Range<u64>) -> u16 {
 }
 
 impl Key {
-    /// The pages of a file that these of its 4 KiB pages lie in, with the parts of each.
+    /// The pages of a file with these 4 KiB pages, and the parts of each.
     pub fn pages(
         dev: u64,
         ino: u64,

@@ -1,11 +1,10 @@
-//! A slot: a page of a file, or some of its parts, and what is known of them.
+//! A slot: a page of a file, or some of its parts, and their state.
 //!
 //! Invariants:
-//! - a part becomes valid only if nobody has made the page void since it was claimed;
-//! - all valid parts are as new as the state `version` of their file, which changes only with a new generation;
-//! - a slot's page changes only with a new generation, while all of its parts are marked as being filled by whoever
-//!   changes it;
-//! - the memory of a part that is marked as being filled belongs to whoever has marked it, void or not.
+//! - a part becomes valid only if the page was not made void since the claim;
+//! - all valid parts are at least as new as the state `version` of their file, which changes only with a new generation;
+//! - a slot's page changes only with a new generation, while all of its parts are marked as being filled by the thread that changes it;
+//! - the memory of a part that is marked as being filled belongs to the thread that has marked it, even if the page is void.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::key::Key;
@@ -18,22 +17,22 @@ pub const ALL: u16 = u16::MAX;
 pub struct Word(u64);
 
 impl Word {
-    /// How often the page was made void or another, counting round.
+    /// Number of times that parts became void, or that the page was replaced; it wraps.
     pub fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Parts that somebody is filling.
+    /// Parts that are being filled.
     pub fn filling(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
-    /// Parts that hold what the file does.
+    /// Parts with the file's content.
     pub fn valid(self) -> u16 {
         self.0 as u16
     }
 
-    /// The half that fills change, as it lies in memory.
+    /// The half that fills change, as in memory.
     pub fn low(self) -> u32 {
         self.0 as u32
     }
@@ -55,32 +54,32 @@ pub struct Slot {
     pub(crate) dev: AtomicU64,
     pub(crate) ino: AtomicU64,
     pub(crate) page: AtomicU64,
-    /// The state of its file that what is valid is as new as, at least; 0 for none.
+    /// The state of its file, which valid parts are at least as new as; 0 for none.
     pub(crate) version: AtomicU64,
     /// The clock at its last use.
     pub(crate) used: AtomicU64,
-    /// In the low half, parts that are foretold to the owner and not read since; in the high half, the same of other ranks, which
-    /// read them here.
+    /// In the low half, parts that are foretold to the owner and not read since; in the high half, the same for other ranks, which read
+    /// them here.
     pub(crate) expected: AtomicU32,
     /// Parts that were never read.
     pub(crate) fresh: AtomicU32,
-    /// How many wait for a fill.
+    /// Number of waiters for a fill.
     pub(crate) waiters: AtomicU32,
-    /// In the low half, parts that the owner, or a rank that left them to it, was foretold to read since the slot is the page's; in the
-    /// high half, parts that the owner is reading from the file. For the ranks' forereads.
+    /// In the low half, parts that were foretold to the owner, or to a rank that left them to it, since the slot got its page; in the high
+    /// half, parts that the owner is reading from the file. For the ranks' forereads.
     pub(crate) wanted: AtomicU32,
 }
 
-/// Parts that were claimed: they are to be filled, and then to be [committed](Slot::commit).
+/// Claimed parts: to be filled, and then to be [committed](Slot::commit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimed {
     generation: u32,
-    /// Which.
+    /// The parts.
     pub parts: u16,
 }
 
 impl Claimed {
-    /// These of the parts, claimed by themselves.
+    /// Splits these parts off, as a claim of their own.
     pub fn split(&mut self, parts: u16) -> Self {
         let generation = self.generation;
         let parts = self.parts & parts;
@@ -95,7 +94,7 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Whether it seems to be for this page. That is so for sure while the generation stays as it was before this was asked.
+    /// True if it seems to be for this page. The result is certain while the generation stays the same as before the call.
     pub fn is_for(&self, key: &Key) -> bool {
         self.dev.load(Ordering::Relaxed) == key.dev
             && self.ino.load(Ordering::Relaxed) == key.ino
@@ -109,8 +108,8 @@ impl Slot {
             .is_ok()
     }
 
-    /// Claim those of the parts `wanted` of this page that are neither valid nor being filled, and with them those `beside` of which
-    /// the same is true; `None` if nothing that is wanted is missing. [`Another`] if the slot is another page's by now.
+    /// Claims the `wanted` parts of this page that are neither valid nor being filled, together with such parts of `beside`; `None` if no
+    /// wanted part is missing. [`Another`] if the slot has another page by now.
     pub fn claim(&self, key: &Key, wanted: u16, beside: u16) -> Result<Option<Claimed>, Another> {
         loop {
             let word = self.word();
@@ -124,7 +123,7 @@ impl Slot {
             let missing = (wanted | beside) & !is_there;
             let new = Word::new(word.generation(), word.filling() | missing, word.valid());
             if self.replace(word, new) {
-                // What is read of the file, its state included, is read after that.
+                // The file, including its state, is read after that.
                 fence(Ordering::SeqCst);
                 return Ok(Some(Claimed {
                     generation: word.generation(),
@@ -134,13 +133,13 @@ impl Slot {
         }
     }
 
-    /// Make the slot this page's, whose state was `word`, and claim these parts; `None` if that has changed, or something is being
-    /// filled. `named` makes the slot known as the page's to whoever looks for it.
+    /// Assigns the slot, whose state was `word`, to this page, and claims these parts; `None` if the state has changed, or a part is being
+    /// filled. `named` makes the slot known as the page's, for searches.
     pub fn take(&self, word: Word, key: &Key, parts: u16, named: impl FnOnce()) -> Option<Claimed> {
         if word.filling() != 0 || !self.replace(word, word.void(ALL)) {
             return None;
         }
-        // Whoever sees any of what follows sees that it is another generation.
+        // A reader that sees any of the following stores sees the new generation, too.
         fence(Ordering::Release);
         self.version.store(0, Ordering::Relaxed);
         self.dev.store(key.dev, Ordering::Relaxed);
@@ -152,7 +151,7 @@ impl Slot {
         named();
         let others = Word::new(0, !parts, 0);
         self.word.fetch_and(!others.0, Ordering::AcqRel);
-        // What is read of the file, its state included, is read after that.
+        // The file, including its state, is read after that.
         fence(Ordering::SeqCst);
         Some(Claimed {
             generation: word.void(0).generation(),
@@ -160,8 +159,7 @@ impl Slot {
         })
     }
 
-    /// Of what was claimed, the parts `filled` hold what the file does, and the others are given up; false if the page was made
-    /// void meanwhile.
+    /// Makes the `filled` parts of a claim valid, and gives up the others; false if the page was made void meanwhile.
     pub fn commit(&self, claimed: Claimed, filled: u16) -> bool {
         let Claimed { generation, parts } = claimed;
         let mut word = self.word();
@@ -177,7 +175,7 @@ impl Slot {
         }
     }
 
-    /// Make the page void: what is valid of it, and what is being filled; whether there was anything.
+    /// Makes the page void: its valid parts, and those that are being filled. True if there were any.
     pub fn void(&self) -> bool {
         loop {
             let word = self.word();
@@ -190,23 +188,23 @@ impl Slot {
         }
     }
 
-    /// Give these parts' memory back; false where something is being filled.
+    /// Frees the memory of these parts; false if a part is being filled, or if the state is no longer `word`.
     pub fn discard(&self, word: Word, parts: u16) -> bool {
         let kept = word.valid() & !parts;
         let new = Word::new(word.generation().wrapping_add(1), 0, kept);
         word.filling() == 0 && self.replace(word, new)
     }
 
-    /// Whether what was copied since its state was `word` is what its page held.
+    /// True if data copied since its state was `word` are the page's content.
     pub fn is_still(&self, word: Word) -> bool {
         fence(Ordering::Acquire);
         let now = Word(self.word.load(Ordering::Relaxed));
         now.generation() == word.generation() && now.valid() & word.valid() == word.valid()
     }
 
-    /// What is claimed is filled from its file in this state, which was asked for after the claim. Parts of another state become void,
-    /// and what else is being filled never becomes valid: of both it is not known whether they are as new as this. False if the page was
-    /// made void since the claim. For one thread at a time.
+    /// Prepares filling the claimed parts from their file in this state, which was read after the claim. Parts of another state become
+    /// void, and other parts that are being filled never become valid: neither is known to be as new as this. False if the page was made
+    /// void since the claim. For one thread at a time.
     pub fn renew(&self, claimed: &mut Claimed, version: u64) -> bool {
         if self.version() == version {
             return true;
@@ -219,44 +217,45 @@ impl Slot {
             let new = word.void(word.filling());
             if self.replace(word, new) {
                 claimed.generation = new.generation();
-                // After the new generation: whoever sees this and the old one knows by the word that something was between.
+                // After the new generation: a reader that sees this state and the old generation finds the change when it checks the word
+                // again.
                 self.version.store(version, Ordering::Release);
                 return true;
             }
         }
     }
 
-    /// Parts that are being filled, and those that are valid of its file in this state, where that is known.
+    /// Parts that are being filled, and parts that are valid for its file in this state (in any state for `None`).
     pub fn on_hand(&self, version: Option<u64>) -> u16 {
         let word = self.word();
         let is_new = version.is_none_or(|version| self.version() == version);
         word.filling() | if is_new { word.valid() } else { 0 }
     }
 
-    /// The state of its file that what is valid is as new as, at least; of the page only while the generation stays the same.
+    /// The state of its file, which valid parts are at least as new as. It belongs to the page only while the generation stays the same.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// These parts are foretold.
+    /// Marks these parts as foretold.
     pub fn expect(&self, parts: u16) {
         self.expected.fetch_or(parts.into(), Ordering::Relaxed);
         self.wanted.fetch_or(parts.into(), Ordering::Relaxed);
     }
 
-    /// These parts are foretold to another rank, which will read them here.
+    /// Marks these parts as foretold to another rank, which will read them here.
     pub fn expect_elsewhere(&self, parts: u16) {
         self.expected
             .fetch_or(u32::from(parts) << 16, Ordering::Relaxed);
         self.wanted.fetch_or(parts.into(), Ordering::Relaxed);
     }
 
-    /// The parts that were foretold since the slot is the page's.
+    /// The parts that were foretold since the slot got its page.
     pub fn wanted(&self) -> u16 {
         self.wanted.load(Ordering::Relaxed) as u16
     }
 
-    /// These parts, which are claimed, are read from the file from now on, or not any more.
+    /// Marks these claimed parts as being read from the file, or no longer.
     pub fn set_reading(&self, parts: u16, reading: bool) {
         let parts = u32::from(parts) << 16;
         if reading {
@@ -266,36 +265,36 @@ impl Slot {
         }
     }
 
-    /// Of these parts, which another rank has claimed in its own segment, those that the owner of this slot has claimed as well and reads:
-    /// what it reads already, and all of them if it goes first of the two.
+    /// Among these parts, which another rank has claimed in its own segment, those that the owner of this slot has claimed, too, and reads:
+    /// the parts that it reads already, or all of them if it goes first of the two.
     pub fn reads_before(&self, parts: u16, is_first: bool) -> u16 {
         let parts = self.word().filling() & parts;
         let reading = (self.wanted.load(Ordering::Relaxed) >> 16) as u16;
         if is_first { parts } else { parts & reading }
     }
 
-    /// Those of its valid parts that are foretold to the owner and not read since.
+    /// Its valid parts that are foretold to the owner and not read since.
     pub fn expected(&self, word: Word) -> u16 {
         self.expected.load(Ordering::Relaxed) as u16 & word.valid()
     }
 
-    /// Those of its valid parts that are foretold to other ranks and not read since.
+    /// Its valid parts that are foretold to other ranks and not read since.
     pub fn expected_elsewhere(&self, word: Word) -> u16 {
         (self.expected.load(Ordering::Relaxed) >> 16) as u16 & word.valid()
     }
 
-    /// Those of its valid parts that were never read.
+    /// Its valid parts that were never read.
     pub fn unread(&self, word: Word) -> u16 {
         self.fresh.load(Ordering::Relaxed) as u16 & word.valid()
     }
 
-    /// These parts are new.
+    /// Marks these parts as new.
     pub fn refresh(&self, parts: u16, clock: u64) {
         self.fresh.fetch_or(parts.into(), Ordering::Relaxed);
         self.used.store(clock, Ordering::Relaxed);
     }
 
-    /// These parts were read.
+    /// Marks these parts as read by the owner.
     pub fn read(&self, parts: u16, clock: u64) {
         self.expected
             .fetch_and(!u32::from(parts), Ordering::Relaxed);
@@ -308,12 +307,12 @@ impl Slot {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether anybody waits for it to be filled, on [`Slot::address`].
+    /// True if there are waiters for a fill, on [`Slot::address`].
     pub fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) != 0
     }
 
-    /// Where its state is.
+    /// The address of its state.
     pub fn address(&self) -> *const AtomicU64 {
         &self.word
     }
@@ -336,6 +335,6 @@ impl Slot {
     }
 }
 
-/// The slot is another page's.
+/// The slot has another page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Another;

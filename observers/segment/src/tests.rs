@@ -31,7 +31,7 @@ fn program(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// What this crate says, as the C program does.
+/// This crate's values, in the C program's form.
 fn facts() -> Vec<String> {
     let mut facts = Vec::new();
     macro_rules! sizes {

@@ -51,7 +51,7 @@ pub(crate) struct TreeFs {
     listings: Mutex<HashMap<u64, Vec<Entry>>>,
     size: u64,
     server: Arc<Server>,
-    /// Whether writes take the model's time, too.
+    /// True if writes take the model's time, too.
     slow_writes: bool,
 }
 
@@ -213,7 +213,7 @@ fn timespec(time: Option<TimeOrNow>) -> Timespec {
 
 impl Filesystem for TreeFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What the kernel does not have makes it slower, or maps no files: not wrong.
+        // A feature that the kernel lacks makes it slower, or prevents mapping of files: no error.
         let _ = config.set_max_write(MAX_REQUEST);
         let _ = config.set_max_background(MAX_BACKGROUND);
         let _ = config.set_congestion_threshold(MAX_BACKGROUND);

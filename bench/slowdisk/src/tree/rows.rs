@@ -53,7 +53,7 @@ impl Rows {
         found
     }
 
-    /// Gives back what a file has from byte `len` on.
+    /// Frees the content of a file from byte `len` on.
     pub(super) fn cut(&mut self, file: u64, len: u64) {
         let mut gone = self.places.split_off(&(file, len.div_ceil(ROW)));
         self.places.append(&mut gone.split_off(&(file + 1, 0)));

@@ -68,7 +68,7 @@ impl Store {
         Ok(node.handle.clone())
     }
 
-    /// A path that leads to an inode, whatever its name is: for calls that take no `O_PATH` descriptor.
+    /// A path that leads to an inode, for any name of it: for calls that accept no `O_PATH` descriptor.
     pub(super) fn path(handle: &OwnedFd) -> PathBuf {
         Path::new("/proc/self/fd").join(handle.as_raw_fd().to_string())
     }
@@ -88,7 +88,7 @@ impl Store {
         Ok(attr)
     }
 
-    /// FUSE has forgotten an inode `lookups` times; whether the inode is gone.
+    /// FUSE has forgotten an inode `lookups` times. True if the inode is gone.
     pub(super) fn forget(&self, ino: INodeNo, lookups: u64) -> bool {
         let mut nodes = self.nodes();
         let Some(node) = nodes.get_mut(&ino) else {
@@ -121,7 +121,7 @@ impl Store {
         Ok(node.data.insert(Arc::new(file)).clone())
     }
 
-    /// What was just made belongs to `owner`, with exactly the rights asked for.
+    /// The new inode belongs to `owner`, with exactly the requested rights.
     pub(super) fn own(
         &self,
         parent: INodeNo,
@@ -159,7 +159,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// Sets what is given of an inode's times.
+    /// Sets those of an inode's times that are given.
     pub(super) fn set_times(&self, ino: INodeNo, times: &rustix::fs::Timestamps) -> io::Result<()> {
         let path = Store::path(&*self.handle(ino)?);
         Ok(rustix::fs::utimensat(CWD, path, times, AtFlags::empty())?)

@@ -20,7 +20,7 @@ use crate::{Answer, Change, Event, Question, Standing};
 pub(super) struct Asker {
     files: Files,
     events: Sender<Event>,
-    /// Whoever takes the events.
+    /// The thread that takes the events.
     taker: Thread,
     /// The file of the last question, kept open while another question waits.
     last: Option<(FileId, Opened)>,

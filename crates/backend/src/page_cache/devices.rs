@@ -65,7 +65,8 @@ impl Devices {
         known.or_else(|| (!self.of(dev).rotational).then_some(false))
     }
 
-    /// Take it on to find out, and to say by [`Self::assume`], whether position matters on a device; false if somebody has.
+    /// Takes on the task to find out whether position matters on a device, and to report it by [`Self::assume`]; false if the task is
+    /// taken.
     pub(crate) fn claim_proof(&self, dev: u64) -> bool {
         let mut positions = lock(&self.positions);
         let is_new = !positions.contains_key(&dev);

@@ -343,7 +343,7 @@ impl Opened {
         *parts = left;
     }
 
-    /// Have the kernel drop these pages, as far as nobody has mapped or written to them.
+    /// Makes the kernel drop these pages, except mapped and written ones.
     pub(crate) fn discard(&self, pages: &Range<u64>) {
         // Pages that stay cost memory and nothing else.
         let _ = cache::dont_need(&self.fd, pages.start * PAGE..pages.end * PAGE);

@@ -30,9 +30,9 @@ impl Recorded for BTreeMap<FileId, FileMeta> {
 #[derive(Clone, Debug)]
 pub(crate) struct CachedFile {
     pub(crate) meta: FileMeta,
-    /// True if its device number is present, and not from an earlier run's record.
+    /// True if its device number was looked up in this session, and is not from an earlier run's record.
     pub(crate) live: bool,
-    /// Open since it was added, whatever became of its name.
+    /// Open since it was added, even if its name has changed.
     pub(crate) kept: Option<Arc<OwnedFd>>,
     /// True if only this very file may be opened, by a path without links.
     pub(crate) exact: bool,
@@ -83,7 +83,7 @@ impl Files {
         place.unwrap_or_default()
     }
 
-    /// The result of `work` on a file; its second argument says whether the device number was looked up just now.
+    /// The result of `work` on a file; its second argument is true if the device number was looked up just now.
     pub(crate) fn with<T>(
         &self,
         file: FileId,
@@ -112,7 +112,7 @@ impl Files {
         self.insert(file, known)
     }
 
-    /// Adds a file; whether there was one of its number.
+    /// Adds a file. True if the number was in use.
     pub(super) fn insert(&self, file: FileId, known: CachedFile) -> bool {
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
         added.insert(file, known).is_some()

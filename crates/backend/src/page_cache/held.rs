@@ -1,9 +1,8 @@
 //! The files that a worker has open.
 //!
-//! A file that somebody has open cannot be leased, the file system it lies on cannot be unmounted, and the room of a
-//! deleted one is not free. So each is closed as soon as its job is done. Only where requests for one file follow each
-//! other closely does it stay open from one to the next: the program is in the middle of reading it, and to open it anew for
-//! each page would cost as much as the hint does.
+//! An open file cannot be leased, its file system cannot be unmounted, and the space of a deleted one is not free. So each file is closed
+//! as soon as its job is done. Only between requests for one file that follow each other closely does it stay open: the program is in the
+//! middle of reading it, and opening it anew for each page would cost as much as the request itself.
 //!
 //! Invariant: between jobs only files of [`OFTEN`] or more requests in a row are open, and none for longer than [`STAY`]
 //! after its last.

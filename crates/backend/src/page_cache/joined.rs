@@ -32,7 +32,8 @@ impl Joined {
         self.way.as_mut()
     }
 
-    /// Requests the missing parts of these requests, whose files are open in `held`. True if the file system did not ignore it.
+    /// Requests the missing parts of these requests, whose files are open in `held`. False if no joint request was possible, or if the file
+    /// system ignored it.
     pub(super) fn hint(
         &mut self,
         held: &Held,

@@ -1,8 +1,8 @@
 //! The threads of a backend: for each device some that give hints, one that answers questions, and some that look names up.
 //!
-//! Invariants: a region of a file always goes to the same thread, which keeps its jobs in order; no thread works for two
-//! devices while there are few of these, so that one that does not answer holds up nobody else; a thread is started by its
-//! first job, because a program that finds everything in memory needs none.
+//! Invariants: a region of a file always goes to the same thread, which keeps its jobs in order. No thread works for two devices while
+//! there are few of them, so that a device that does not answer delays no other. A thread is started by its first job, because a program
+//! that finds everything in memory needs none.
 //!
 //! Data flow: [`PageCache`](super::PageCache) → a lane's channel → [`Worker`] or [`Asker`].
 
@@ -32,7 +32,7 @@ pub(super) const REGION: u64 = 256;
 /// Time for which the end of a backend waits for its threads, at most: within the 50 ms after which the end of a run becomes noticeable.
 const PARTING: Duration = Duration::from_millis(20);
 
-/// The ways to the workers that have been started, for whoever else has jobs: without a thread, nobody would take them.
+/// The channels to the started workers, for other senders of jobs: without a thread, no job would be received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Started(Arc<Mutex<Vec<Sender<Job>>>>);
 
@@ -205,8 +205,8 @@ impl Drop for Lanes {
                 all.collect::<Vec<_>>()
             })
             .collect();
-        // A thread that has ended has closed its files, so whoever waits for that need not check twice. A thread may be inside a call on a
-        // blocked device; the process need not wait for it.
+        // A thread that has ended has closed its files, so a caller that waits for that need not check twice. A thread may be inside a call
+        // on a blocked device; the process need not wait for it.
         let until = Instant::now() + PARTING;
         while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(50));

@@ -70,8 +70,8 @@ impl PageCache {
         }
     }
 
-    /// Open nothing but the very files that are known, by paths without symbolic links: for whoever fetches for other users.
-    /// To be called before there are threads.
+    /// Opens only the very files that are known, by paths without symbolic links: for a process that fetches for other users. To be called
+    /// before there are threads.
     #[must_use]
     pub fn exactly(mut self) -> Self {
         self.context.files.exactly();
@@ -180,7 +180,7 @@ impl Backend for PageCache {
     fn discard(&mut self, file: FileId, pages: Range<u64>) {
         let mut at = pages.start;
         while at < pages.end {
-            // By whoever fetched them: a page wanted again meanwhile is asked for after this.
+            // Discarded by the worker that fetched them: a page that is wanted again meanwhile is requested after this.
             let to = pages.end.min((at / REGION + 1) * REGION);
             self.tell(file, at, Job::Discard(file, at..to));
             at = to;

@@ -138,7 +138,7 @@ struct Looker {
     files: Files,
     devices: Devices,
     events: Sender<Event>,
-    /// Whoever takes the events.
+    /// The thread that takes the events.
     taker: Thread,
     aside: Aside,
 }
@@ -190,7 +190,7 @@ impl Looker {
             if !names.is_empty() {
                 return true;
             }
-            // Whoever has the names may have more.
+            // The taker of the events may have more names.
             self.taker.unpark();
             queue.idle += 1;
             queue = self

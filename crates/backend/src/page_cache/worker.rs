@@ -57,7 +57,7 @@ struct Flight {
 pub(super) struct Worker {
     files: Files,
     events: Sender<Event>,
-    /// Whoever takes the events.
+    /// The thread that takes the events.
     taker: Thread,
     held: Held,
     reported: HashSet<FileId>,
@@ -77,7 +77,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker started by whoever takes its events.
+    /// A worker, created by the thread that takes its events.
     pub(super) fn new(context: &Context) -> Self {
         Self {
             files: context.files.clone(),
@@ -179,8 +179,8 @@ impl Worker {
         }
     }
 
-    /// Watch these pages no longer: a quick program has read them before anybody looked, and they will not be seen to
-    /// arrive any more. Waited for, they would be fetched again.
+    /// Ends watching these pages: a quick program has read them before the check, and they will not be seen to arrive. If they were waited
+    /// for, they would be fetched again.
     fn forget(&mut self, file: FileId, pages: &Range<u64>) {
         for flight in self.flights.iter_mut().filter(|one| one.file == file) {
             let parts = std::mem::take(&mut flight.parts).into_iter();

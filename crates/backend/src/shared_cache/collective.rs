@@ -1,4 +1,4 @@
-//! What is known of a rank's part of the collective cache, for the backend that fills it and for whoever reports of it.
+//! A rank's part of the collective cache, as known to the backend that fills it and to reports.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,25 +7,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use foreread_plan::FileId;
 use foreread_segment::{Counts, Mode, Segment};
 
-/// A rank's segment, and which files it is for.
+/// A rank's segment, with the files that it is for.
 #[derive(Clone, Debug)]
 pub struct Collective(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     segment: Segment,
-    /// What was decided by the user, whatever the file systems are.
+    /// The user's decision for all file systems, if there is one.
     decided: Option<Mode>,
-    /// Files that MPI is asked for.
+    /// Files that are accessed through MPI.
     asked: Mutex<HashSet<FileId>>,
-    /// What was found out of file systems, by their names.
+    /// The results for file systems, by their names.
     homes: Mutex<BTreeMap<String, Mode>>,
-    /// Whether nobody can take anything from it.
+    /// True if no library can take pages from it.
     is_useless: AtomicBool,
 }
 
 impl Collective {
-    /// Of this segment. Where it is not `decided`, each file system is tried.
+    /// The part with this segment. Without a `decided` place each file system is tested.
     pub fn new(segment: Segment, decided: Option<Mode>) -> Self {
         Self(Arc::new(Inner {
             segment,
@@ -36,7 +36,7 @@ impl Collective {
         }))
     }
 
-    /// MPI is asked for this file: only what is read through MPI is taken from the cache.
+    /// Notes that this file is accessed through MPI: only reads through MPI use the cache.
     pub fn ask(&self, file: FileId) {
         lock(&self.0.asked).insert(file);
     }
@@ -45,7 +45,7 @@ impl Collective {
         lock(&self.0.asked).contains(&file)
     }
 
-    /// The program has no library that takes pages from it: nothing more is filled.
+    /// Ends filling: the program has no library that takes pages from the cache.
     pub fn give_up(&self) {
         self.0.is_useless.store(true, Ordering::Relaxed);
     }
@@ -59,12 +59,12 @@ impl Collective {
         &self.0.segment
     }
 
-    /// What was done.
+    /// The segment's counts.
     pub fn counts(&self) -> Counts {
         self.0.segment.counts()
     }
 
-    /// Where the files of each file system met belong, by its name.
+    /// The place for files on each known file system, by its name.
     pub fn homes(&self) -> BTreeMap<String, Mode> {
         lock(&self.0.homes).clone()
     }
@@ -73,14 +73,15 @@ impl Collective {
         self.0.decided
     }
 
-    /// Whether anything belongs into the segment.
+    /// True if files on any file system belong to the segment.
     pub(super) fn is_used(&self) -> bool {
         lock(&self.0.homes)
             .values()
             .any(|&mode| mode == Mode::Collective)
     }
 
-    /// Where files on a file system of this name belong, those that are read past the page cache or the others.
+    /// Stores the place for files on a file system of this name: for those that are read past the page cache if `direct`, or for the
+    /// others.
     pub(super) fn found(&self, name: String, direct: bool, mode: Mode) {
         let name = if direct {
             format!("{name}, read with O_DIRECT")
@@ -95,7 +96,7 @@ impl Collective {
     }
 }
 
-/// What a thread that panicked left is as good as it was before.
+/// A lock whose holder panicked guards data that is still consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

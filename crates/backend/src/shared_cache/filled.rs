@@ -21,7 +21,7 @@ struct State {
     version: u64,
     /// When it was first seen.
     since: Instant,
-    /// How long after that each later change leads to another state.
+    /// Time after that from which each change leads to another state.
     settles: Duration,
 }
 
@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-/// A file, as it was when it was last looked at.
+/// A file in its state at the last examination.
 #[derive(Debug)]
 struct Seen {
     dev: u64,
@@ -50,21 +50,21 @@ struct Seen {
     /// In bytes.
     size: u64,
     state: State,
-    /// What was done with its pages, by the page's number.
+    /// Its pages, by number.
     pages: HashMap<u64, Parts>,
 }
 
-/// What a look at a file found.
+/// The result of examining a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     /// Its state.
     pub(super) version: u64,
-    /// For how long it may yet be changed without coming into another state.
+    /// Time for which a change may still leave the file in this state.
     pub(super) unsettled: Duration,
 }
 
 impl Met {
-    /// Whether waiting is worth while until each change leads to another state.
+    /// True if it is worth waiting until each change leads to another state.
     pub(super) fn settles_soon(self) -> bool {
         self.unsettled <= FINE
     }
@@ -73,19 +73,19 @@ impl Met {
 /// Parts of a page.
 #[derive(Debug, Default)]
 struct Parts {
-    /// That became valid.
+    /// Parts that became valid.
     filled: u16,
-    /// That were read, whether for this rank or beside that, and those of them that were told to be issued.
+    /// Parts that were read, for this rank or beside its own, and those of them that were reported as issued.
     begun: u16,
     issued: u16,
 }
 
-/// All files met.
+/// All examined files.
 #[derive(Debug, Default)]
 pub(super) struct Filled(HashMap<FileId, Seen>);
 
 impl Filled {
-    /// A file was looked at.
+    /// Notes an examined file. Returns its state.
     pub(super) fn met(&mut self, file: FileId, facts: &FileFacts) -> Met {
         let (dev, ino, state) = (facts.dev, facts.ino, State::of(facts));
         let seen = self.0.entry(file).or_insert_with(|| Seen {
@@ -111,20 +111,20 @@ impl Filled {
         }
     }
 
-    /// The pages of a file that these of its 4 KiB pages lie in, with the parts of each; `None` of a file that was not met.
+    /// The segment's pages with these 4 KiB pages of a file, and the parts of each; `None` for a file that was not examined.
     pub(super) fn keys(&self, file: FileId, pages: &Range<u64>) -> Option<Vec<(Key, u16)>> {
         let seen = self.0.get(&file)?;
         Some(Key::pages(seen.dev, seen.ino, pages.clone()).collect())
     }
 
-    /// These parts of a page became valid.
+    /// Notes that these parts of a page became valid.
     pub(super) fn filled(&mut self, file: FileId, page: u64, parts: u16) {
         if let Some(seen) = self.0.get_mut(&file) {
             seen.pages.entry(page).or_default().filled |= parts;
         }
     }
 
-    /// These parts of a page are about to be read, of which those `wanted` are told to be issued.
+    /// Notes that these parts of a page are about to be read, and that those `wanted` are reported as issued.
     pub(super) fn begun(&mut self, file: FileId, page: u64, (parts, wanted): (u16, u16)) {
         if let Some(seen) = self.0.get_mut(&file) {
             let page = seen.pages.entry(page).or_default();
@@ -133,7 +133,8 @@ impl Filled {
         }
     }
 
-    /// These parts of a page, which need not be read, are wanted; which of them were read beside others before: those are issued now.
+    /// These parts of a page are wanted, and need not be read. Returns those that were read beside others before: they count as issued from
+    /// now on.
     pub(super) fn found(&mut self, file: FileId, page: u64, wanted: u16) -> u16 {
         let page = self
             .0
@@ -146,7 +147,7 @@ impl Filled {
         })
     }
 
-    /// These are given back.
+    /// Notes that the memory of these parts was freed.
     pub(super) fn discarded(&mut self, file: FileId, page: u64, parts: u16) {
         if let Some(seen) = self.0.get_mut(&file)
             && let Some(page) = seen.pages.get_mut(&page)
@@ -157,7 +158,7 @@ impl Filled {
         }
     }
 
-    /// What is known of a file's pages; `None` of a file that was not met.
+    /// The state of a file's pages; `None` for a file that was not examined.
     pub(super) fn answer(&self, question: &Question, segment: &Segment) -> Option<Answer> {
         let seen = self.0.get(&question.file)?;
         let parts = question.parts.iter();
@@ -172,7 +173,7 @@ impl Filled {
 
 impl Seen {
     fn standing(&self, pages: &Range<u64>, which: bool, segment: &Segment) -> Standing {
-        // What no page holds in full is never fetched, and so is never missing.
+        // A page that the file does not fill is never fetched, so it is never missing.
         let end = pages.end.min(self.size / PART).max(pages.start);
         let mut resident = pages.end - end;
         let mut evicted = 0;
@@ -221,7 +222,7 @@ mod tests {
         };
         let second = Duration::from_secs(now.as_secs());
         let nano = Duration::from_nanos(1);
-        // The clock of who keeps the file may be behind this one's or before it.
+        // The file server's clock may be behind this one's or ahead of it.
         for ahead in [0, 5, 1000] {
             assert_eq!(settles(second + Duration::from_secs(ahead) + nano), FINE);
             assert_eq!(settles(second + Duration::from_secs(ahead)), COARSE);

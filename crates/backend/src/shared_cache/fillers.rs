@@ -1,14 +1,14 @@
-//! The threads that read files into the segment, and that find out whether a file system has a page cache.
+//! The threads that read files into the segment, and that test whether a file system has a page cache.
 //!
 //! Invariants:
-//! - every request is answered by exactly one `Event::Done`, but for those that wait when the fillers are cleared or dropped;
-//! - tasks are begun in the order in which they came: where all pages in the segment are foretold and unread, the first waits until
-//!   one is read, and the others behind it;
-//! - a page is filled only from a file whose state ([`Met`](super::filled::Met)) the next write to it changes, and that is in the state
-//!   in which the rank opened it: so each page that is of the file's state now holds what the file does (observers/pmpi/src/cache.h);
+//! - every request is answered by exactly one `Event::Done`, except requests that wait when the fillers are cleared or dropped;
+//! - tasks are begun in the order of their arrival: if all pages in the segment are foretold and unread, the first task waits until one is
+//!   read, and the others wait behind it;
+//! - a page is filled only from a file whose state ([`Met`](super::filled::Met)) the next write changes, and which is in the state in which
+//!   the rank opened it: so a page with the file's present state has the file's content (observers/pmpi/src/cache.h);
 //! - a file is open only while it is read, and for [`STAY`] after that.
 //!
-//! Data flow: [`Fillers::add`] → the queue → a thread: claim, read, commit → events.
+//! Data flow: [`Fillers::fill`] → the queue → a thread: claim, read, commit → events.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -33,45 +33,44 @@ use crate::page_cache::file::Opened;
 use crate::page_cache::files::Files;
 use crate::page_cache::held::STAY;
 
-/// Reads at a time: two for each of the eight servers that a file is striped over by default on the file systems of the paper
-/// (64 KiB stripes, PVFS2). On a slower one they wait there, on a quicker one more were not needed.
+/// Number of simultaneous reads: two for each of the eight servers over which the paper's file systems stripe a file by default (64 KiB
+/// stripes, PVFS2). On a slower file system they wait there; a faster one did not need more.
 const DEPTH: usize = 16;
-/// Pages of a request that follow each other are read by one call, so many at most: 1 MiB, the longest request that a file
-/// system in user space is sent.
+/// Limit of adjacent pages of a request that are read by one call: 1 MiB, the longest request to a file system in user space.
 const RUN: usize = 16;
-/// Between looks for room in the segment while there is none, which the rank makes by reading.
+/// Interval of checks for room in a full segment: the rank makes room by reading.
 const ROOM: Duration = Duration::from_millis(1);
-/// Reads of the rank that found nothing, and none between them that did, after which what is foretold and unread has to make room:
-/// the rank reads something else.
+/// Number of the rank's reads without a hit, with no hit between them, after which foretold, unread pages must make room: the rank reads
+/// other pages than predicted.
 const ASTRAY: u64 = 8;
-/// How long the end of a backend waits for its threads, at most: as that of the page cache does.
+/// Time for which the end of a backend waits for its threads, at most: the same as for the page cache.
 const PARTING: Duration = Duration::from_millis(20);
 
 /// A request that is being filled.
 struct Job {
     id: RequestId,
     file: FileId,
-    /// Pages of it that are not done yet.
+    /// Number of its pages that are not done yet.
     left: AtomicUsize,
     fetched: AtomicBool,
     incomplete: AtomicBool,
 }
 
-/// What there is to do.
+/// A task for a thread.
 enum Task {
-    /// Find out whether what is read of this page of a file, on this device, stays in the page cache.
+    /// Test whether this page of a file, on this device, stays in the page cache after a read.
     Try(u64, FileId, u64),
     /// Fill these 4 KiB pages, which lie in one page of the segment.
     Fill(Arc<Job>, Range<u64>),
 }
 
-/// What was found out of a device.
+/// The result of testing a device.
 pub(super) struct CacheTrial {
     /// The device.
     pub(super) dev: u64,
     /// The file that was tried.
     pub(super) file: FileId,
-    /// Whether a page that is read stays in the page cache; `None` if that could not be told by this file.
+    /// Whether a page stays in the page cache after a read; `None` if this file gave no result.
     pub(super) keeps: Option<bool>,
 }
 
@@ -80,20 +79,20 @@ struct Queue {
     tasks: VecDeque<Task>,
     idle: usize,
     closed: bool,
-    /// What the rank had found and missed when there was no room for the first task.
+    /// The rank's hits and misses when there was no room for the first task.
     blocked: Option<(u64, u64)>,
-    /// Whether the rank reads something else than what is foretold.
+    /// True if the rank reads other pages than predicted.
     astray: bool,
 }
 
-/// What the threads share.
+/// The state shared by the threads.
 struct Shared {
     queue: Mutex<Queue>,
     ready: Condvar,
     collective: Collective,
     filled: Arc<Mutex<Filled>>,
     files: Files,
-    /// Files that some thread has open.
+    /// Files that a thread has open.
     open: Mutex<HashMap<FileId, Weak<OwnedFd>>>,
     peers: Peers,
     sharing: Mutex<Sharing>,
@@ -102,7 +101,7 @@ struct Shared {
     aside: Aside,
 }
 
-/// The threads, started as they are needed.
+/// The threads, started as needed.
 pub(super) struct Fillers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -133,16 +132,16 @@ impl Fillers {
         }
     }
 
-    /// Find out where files of a device belong, by this page of a file.
+    /// Tests a device with this page of a file.
     pub(super) fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
-        // Others wait for that.
+        // Other requests wait for the result.
         lock(&self.shared.queue)
             .tasks
             .push_front(Task::Try(dev, file, page));
         self.called(1);
     }
 
-    /// Fill what a request asks for.
+    /// Fills the pages of a request.
     pub(super) fn fill(&mut self, request: &Request) {
         let Range { start, end } = request.pages;
         let cuts = start / PARTS..end.max(start).div_ceil(PARTS);
@@ -166,22 +165,22 @@ impl Fillers {
         self.called(count);
     }
 
-    /// Pages that nobody has begun to fill.
+    /// Number of tasks that no thread has begun.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.shared.queue).tasks.len()
     }
 
-    /// What nobody has begun to fill is not filled, nor answered.
+    /// Drops the tasks that no thread has begun; their requests are not answered.
     pub(super) fn clear(&self) {
         lock(&self.shared.queue).tasks.clear();
     }
 
-    /// Say something at once that needed no thread.
+    /// Reports an event that needed no thread.
     pub(super) fn answer(&self, event: Event) {
         self.shared.report(event);
     }
 
-    /// So many tasks have come.
+    /// Wakes or starts threads for this many new tasks.
     fn called(&mut self, tasks: usize) {
         let idle = lock(&self.shared.queue).idle;
         let more = tasks.saturating_sub(idle);
@@ -189,7 +188,7 @@ impl Fillers {
         for _ in 0..more {
             let name = format!("foreread-fill-{}", self.threads.len());
             let shared = Arc::clone(&self.shared);
-            // Without a thread the tasks stay where they are, and nothing else is lost.
+            // Without a thread the tasks stay in the queue, and nothing else is lost.
             match foreread_sys::thread::builder(&name).spawn(move || shared.work()) {
                 Ok(thread) => self.threads.push(thread),
                 Err(_) => break,
@@ -205,7 +204,7 @@ impl Drop for Fillers {
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
         self.shared.ready.notify_all();
-        // One may be in a call that is not answered; the process need not wait for it.
+        // A thread may be in a call that does not return; the process need not wait for it.
         let until = Instant::now() + PARTING;
         while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(50));
@@ -213,21 +212,21 @@ impl Drop for Fillers {
     }
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 enum Next<'a> {
     Try(u64, FileId, u64),
-    /// Look at a file that was not met yet, then the same again.
+    /// Examine a file that is not known yet, and then ask again.
     Meet(FileId),
-    /// Pages of a request that follow each other.
+    /// Adjacent pages of a request.
     Fill(Arc<Job>, Vec<Fill<'a>>),
-    /// Nothing has to be filled of this part of a request, or the thread has been idle for [`STAY`].
+    /// Nothing has to be filled for this part of a request. `Idle`: the thread has been idle for [`STAY`].
     Done(Arc<Job>),
     Idle,
     End,
 }
 
 impl Shared {
-    /// Work until the backend is dropped.
+    /// Works until the backend is dropped.
     fn work(&self) {
         // The file that this thread has read last.
         let mut open: Option<(FileId, Arc<OwnedFd>)> = None;
@@ -256,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// The next task, its pages claimed.
+    /// The next action, with the pages of a task claimed.
     fn next(&self, holds: bool) -> Next<'_> {
         let mut queue = lock(&self.queue);
         loop {
@@ -316,8 +315,8 @@ impl Shared {
         }
     }
 
-    /// Claim the pages of a request that come next in the queue and in the file, where they follow what was claimed, which ends at
-    /// 4 KiB page `end`; as long as there is room for them and they are not there.
+    /// Claims the request's next tasks in the queue, while they continue the claimed pages, which end at 4 KiB page `end`, and while there
+    /// is room for them and they are missing.
     fn follow<'a>(
         &'a self,
         queue: &mut Queue,
@@ -345,7 +344,8 @@ impl Shared {
         }
     }
 
-    /// Claim these parts of a page, and those to be read with them for other ranks; `None` where others have or read all that is missing.
+    /// Claims these parts of a page, and those to be read with them for other ranks; `None` if other ranks have or read all missing parts,
+    /// or if no library takes pages from the segment.
     fn claim(&self, file: FileId, (key, wanted): (Key, u16), insist: bool) -> Option<Claim<'_>> {
         if self.collective.is_useless() {
             return None;
@@ -364,7 +364,7 @@ impl Shared {
         }
     }
 
-    /// Wait for a call, but no longer than this; whether nobody called.
+    /// Waits for a call, at most for this time. True if there was none.
     fn wait<'a>(
         &self,
         queue: MutexGuard<'a, Queue>,
@@ -375,7 +375,7 @@ impl Shared {
         (queue, waited.timed_out())
     }
 
-    /// A file, open; as it is known to be, it may be another one by now.
+    /// Opens a file, or returns its open descriptor. Its name may lead to another file by now.
     fn open(&self, file: FileId) -> Option<Arc<OwnedFd>> {
         let mut open = lock(&self.open);
         if let Some(fd) = open.get(&file).and_then(Weak::upgrade) {
@@ -395,7 +395,7 @@ impl Shared {
         Some(fd)
     }
 
-    /// A file cannot be opened: what was to be filled of it is not.
+    /// Drops the tasks of a file that cannot be opened.
     fn drop_tasks_of(&self, file: FileId) {
         let is_of = |task: &Task| matches!(task, Task::Fill(job, _) if job.file == file);
         let mut queue = lock(&self.queue);
@@ -412,9 +412,9 @@ impl Shared {
         }
     }
 
-    /// Read what was claimed, and answer for each page of it.
+    /// Reads claimed pages, and answers for each.
     fn read(&self, job: &Job, fills: Vec<Fill<'_>>, fd: &OwnedFd) {
-        // After the claims, and before the read: what is read is as new as this.
+        // After the claims, and before the read: so the data are at least as new as this state.
         let facts = FileFacts::of(fd).ok();
         let met = facts
             .as_ref()
@@ -441,7 +441,7 @@ impl Shared {
         self.read_run(job, begun, fd, state);
     }
 
-    /// A page that was claimed is about to be read: the parts that its file has of it in full; `None` if none of them is wanted.
+    /// Announces the read of a claimed page. Returns its parts that the file has in full; `None` if none of them is wanted.
     fn begin(&self, job: &Job, fill: &Fill<'_>, facts: &FileFacts) -> Option<u16> {
         let key = fill.key();
         if (facts.dev, facts.ino) != (key.dev, key.ino) {
@@ -470,17 +470,17 @@ impl Shared {
         Some(parts)
     }
 
-    /// Read these parts of pages from their file.
+    /// Reads these parts of pages from their file.
     fn read_run(&self, job: &Job, mut run: Vec<(Fill<'_>, u16)>, fd: &OwnedFd, state: u64) {
         let mut fills: Vec<_> = run.iter_mut().map(|(fill, parts)| (fill, *parts)).collect();
-        // What could not be read is not filled.
+        // Parts that could not be read are not filled.
         let _ = Fill::all_from_file(&mut fills, fd.as_fd(), state);
         for (fill, _) in run {
             self.fill(job, fill);
         }
     }
 
-    /// A page was read: what of it was becomes valid.
+    /// Makes the read parts of a page valid, and answers for it.
     fn fill(&self, job: &Job, fill: Fill<'_>) {
         let (wanted, page) = (fill.wanted(), fill.key().page);
         let filled = fill.commit();
@@ -488,7 +488,7 @@ impl Shared {
         self.done(job, filled & wanted == wanted);
     }
 
-    /// These parts are wanted, and there or on their way: those that were read beside others are this request's.
+    /// These parts are wanted, and are in memory or on their way: those that were read beside others are reported as this request's.
     fn found(&self, job: &Job, key: &Key, wanted: u16) {
         let new = lock(&self.filled).found(job.file, key.page, wanted);
         self.issued(job, key.page * PARTS, new);
@@ -505,15 +505,15 @@ impl Shared {
         }
     }
 
-    /// Read a page of a file that is not in the page cache, and look whether it is there then.
+    /// Reads a page of a file, unless it is in the page cache, and checks whether it is there afterwards.
     fn try_out(&self, dev: u64, file: FileId, page: u64) {
         let opened = self.files.get(file).map(Opened::open);
         let keeps = opened.and_then(|opened| opened.ok()?.keeps(page));
-        // Nobody left to tell: the session is over.
+        // The session may be over.
         let _ = self.found.send(CacheTrial { dev, file, keeps });
     }
 
-    /// A page of a request is done.
+    /// Counts a page of a request as done, and reports the request after the last one.
     fn done(&self, job: &Job, complete: bool) {
         job.incomplete.fetch_or(!complete, Ordering::Relaxed);
         if job.left.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -526,13 +526,13 @@ impl Shared {
     }
 
     fn report(&self, event: Event) {
-        // Nobody left to tell: the session is over.
+        // The session may be over.
         let _ = self.events.send(event);
     }
 }
 
 impl Queue {
-    /// There is no room for the first task: see what the rank does meanwhile.
+    /// Notes that there is no room for the first task, and compares the rank's hits and misses with those before.
     fn note_blocked(&mut self, segment: &Segment) {
         let counts = segment.counts();
         let hits = counts.hits + counts.host_hits + counts.remote_hits;

@@ -1,12 +1,12 @@
-//! A rank's part of the collective prefetch cache (paper 003, section V.B): files of a parallel program that lie where ranks share
-//! no page cache are read into shared memory, and everything else is left to the page cache.
+//! A rank's part of the collective prefetch cache (paper 003, section V.B): files of a parallel program are read into shared memory if
+//! ranks share no page cache for them, and all others are left to the page cache.
 //!
-//! Which it is for a file system is found out once, by reading a page of the first file that MPI is asked for and looking
-//! whether it is in the page cache then; nothing depends on names. Files that MPI is not asked for always belong into the
-//! page cache: nobody takes them from anywhere else.
+//! Each file system is tested once: a page of the first file that is accessed through MPI is read, and then searched in the page cache.
+//! Nothing depends on names. Files that are not accessed through MPI always belong to the page cache, because they are read from there
+//! only.
 //!
-//! What is foretold and unread keeps its place in the segment; requests wait for room there ([`fillers`]), and
-//! [`Backend::room`] keeps the engine from asking for more than fits.
+//! Foretold, unread pages stay in the segment. Requests wait for room there ([`fillers`]), and [`Backend::room`] keeps the engine from
+//! requesting more than fits.
 //!
 //! Data flow: `submit` → the page cache, or [`fillers`] → the segment (`foreread_segment`) → the rank. `ask` → the segment's table.
 
@@ -33,21 +33,21 @@ use filled::Filled;
 use fillers::{CacheTrial, Fillers};
 pub use part::RankCache;
 
-/// Of the pages that the segment holds, the part that may be unread. A page has two sets to lie in, of 8 each, and waits where both are
-/// full: of 512, 413 went in before the first had to wait.
+/// Share of the segment's pages that may be unread. A page may be in two sets of 8 slots, and waits if both are full: of 512 pages, 413
+/// were stored before the first had to wait.
 const UNREAD: (u64, u64) = (3, 4);
 
 /// The backend of a rank.
 pub struct SharedCache {
     page_cache: PageCache,
     collective: Collective,
-    /// Devices of which it is being found out whether they keep pages, and the requests that wait for that.
+    /// Devices whose keeping of pages is being tested, with the requests that wait for the result.
     tried: HashMap<u64, Vec<Request>>,
-    /// Devices of which it was said where their files belong, and whether those are read past the page cache.
+    /// Devices whose place was reported, with true for files that are read past the page cache.
     said: HashSet<(u64, bool)>,
-    /// Files of which it was said that the kernel reads none of them ahead.
+    /// Files that were reported as [`Event::Unaided`].
     unaided: HashSet<FileId>,
-    /// Files for the segment that the page cache's side has been told to look at.
+    /// Files for the segment that the page-cache backend was told to prepare.
     prepared: HashSet<FileId>,
     filled: Arc<Mutex<Filled>>,
     fillers: Fillers,
@@ -56,7 +56,7 @@ pub struct SharedCache {
 }
 
 impl SharedCache {
-    /// `page_cache` for what it is good for, and the segment for the rest.
+    /// A backend that uses `page_cache` for files that belong to the page cache, and the segment for the others.
     pub fn new(page_cache: PageCache, collective: &Collective) -> Self {
         let (event, events) = channel();
         let (find, found) = channel();
@@ -75,7 +75,7 @@ impl SharedCache {
         }
     }
 
-    /// Where a file belongs, and its device; `None` where that has to be found out.
+    /// The place for a file's pages, and its device; the place is `None` if it has to be found out.
     fn home(&mut self, file: FileId) -> (Option<Mode>, u64) {
         let dev = self.page_cache.device(file).unwrap_or(0);
         let ino = self.page_cache.shared().0.place(file).1;
@@ -102,16 +102,16 @@ impl SharedCache {
         (mode, dev)
     }
 
-    /// A request for the segment.
+    /// Passes a request to the segment's fillers.
     fn fill(&mut self, request: &Request) {
         if self.prepared.insert(request.file) {
-            // It tells how the file differs from what was recorded.
+            // This reports the file's difference from its record.
             self.page_cache.prepare(request.file);
         }
         self.fillers.fill(request);
     }
 
-    /// Pass a request on to where it belongs.
+    /// Passes a request on to the segment or the page cache.
     fn hand_on(&mut self, request: Request, mode: Mode) {
         match mode {
             Mode::Collective => self.fill(&request),
@@ -119,7 +119,7 @@ impl SharedCache {
         }
     }
 
-    /// Find out where files of a device belong, unless that is being done.
+    /// Tests a device, unless a test is in progress.
     fn try_out(&mut self, dev: u64, file: FileId, page: u64) {
         if let Entry::Vacant(tried) = self.tried.entry(dev) {
             tried.insert(Vec::new());
@@ -127,13 +127,13 @@ impl SharedCache {
         }
     }
 
-    /// A device was tried.
+    /// Handles the result of a test.
     fn found(&mut self, found: CacheTrial) {
         let CacheTrial { dev, file, keeps } = found;
         let mut waiting = self.tried.remove(&dev).unwrap_or_default();
         match keeps {
             Some(keeps) => self.page_cache.devices().found(dev, keeps),
-            // The file told nothing: the next one is tried, and this one's pages are for the page cache.
+            // The file gave no result: another one is tried, and this one's requests go to the page cache.
             None => {
                 let of = |request: &mut Request| request.file == file;
                 for request in waiting.extract_if(.., of).collect::<Vec<_>>() {
@@ -144,7 +144,7 @@ impl SharedCache {
         for request in waiting {
             self.submit(request);
         }
-        // Said at once, whether anything is asked of it or not.
+        // Reported at once, even without a request for it.
         self.home(file);
     }
 }
@@ -157,9 +157,9 @@ impl Backend for SharedCache {
             .opened(meta.dev, meta.ino)
             .is_some();
         self.page_cache.add(file, meta);
-        // It may be another file than the one of that number before.
+        // The number may have been another file's before.
         self.unaided.remove(&file);
-        // Something may be wanted of it soon, and would wait for that.
+        // A request may come soon, and would wait for the test.
         if is_opened && let (None, dev) = self.home(file) {
             self.try_out(dev, file, 0);
         }
@@ -208,7 +208,7 @@ impl Backend for SharedCache {
     }
 
     fn ask(&mut self, question: Question) {
-        // How long a file is by now, the file system has to say.
+        // Only the file system knows a file's present length.
         if !question.parts.is_empty()
             && self.home(question.file).0 == Some(Mode::Collective)
             && let Some(answer) = lock(&self.filled).answer(&question, self.collective.segment())

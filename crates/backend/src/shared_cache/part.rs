@@ -1,6 +1,7 @@
-//! A rank's part of the collective cache for who has a whole plan: pages are handed over as they are wanted, and wait here for room.
+//! A rank's part of the collective cache for callers with a whole plan: they pass pages on when these are wanted, and the pages wait here
+//! for room.
 //!
-//! Invariant: nobody who hands pages over waits for a file system; only [`RankCache::takes`] may.
+//! Invariant: passing pages on never waits for a file system; only [`RankCache::takes`] may.
 //!
 //! Data flow: pages → [`RankCache::bring`] → the fillers → the segment; at the end [`RankCache::brought`].
 
@@ -17,7 +18,7 @@ use crate::{Backend, Event, PageCache};
 /// Pages of the segment that may wait for room: a bound on memory, 0.6 MiB.
 const WAITING: usize = 1 << 14;
 
-/// A rank's part.
+/// A rank's part of the cache.
 pub struct RankCache(Mutex<SharedCache>);
 
 impl RankCache {
@@ -26,7 +27,7 @@ impl RankCache {
         Self(Mutex::new(SharedCache::new(page_cache, collective)))
     }
 
-    /// Whether pages of the file go to the segment. Of a file system that was not tried, a page is read for that.
+    /// True if pages of the file go to the segment. On an untested file system a page is read to find out.
     pub fn takes(&self, file: FileId) -> bool {
         let (home, dev) = lock(&self.0).home(file);
         if let Some(mode) = home {
@@ -42,18 +43,18 @@ impl RankCache {
         cache.home(file).0 == Some(Mode::Collective)
     }
 
-    /// Has these pages read into the segment once there is room.
+    /// Requests these pages for the segment; they are read when there is room.
     pub fn bring(&self, file: FileId, pages: Range<u64>) {
         let id = RequestId(0);
         lock(&self.0).fillers.fill(&Request { id, file, pages });
     }
 
-    /// Whether enough is waiting for room.
+    /// True if enough pages wait for room.
     pub fn is_full(&self) -> bool {
         lock(&self.0).fillers.waiting() >= WAITING
     }
 
-    /// Nothing that waits is to be read any more.
+    /// Drops all waiting pages.
     pub fn stop(&self) {
         lock(&self.0).fillers.clear();
     }

@@ -1,8 +1,8 @@
-//! The other ranks on this host: what one of them has or is reading is not read again, but left to it.
+//! The other ranks on this host: parts that one of them has or is reading are left to it, and not read again.
 //!
-//! Nobody here waits for another rank. The rank's program looks into all segments of its host, and waits for a page that is being
-//! filled in one of them as long as a read of its own would take (`observers/pmpi/src/cache.c`). So a rank whose foreread has died
-//! or was stopped costs what it has claimed, and nothing else.
+//! This code never waits for another rank. The rank's program searches all segments of its host, and waits for a page that is being filled
+//! in one of them as long as a read of its own would take (`observers/pmpi/src/cache.c`). So a rank whose foreread has died or was stopped
+//! costs only the pages that it has claimed.
 //!
 //! Data flow: the peers that the own segment names → [`Peers::of`] → [`leave`], before a claim, and [`settle`], after it.
 
@@ -16,12 +16,12 @@ use super::collective::lock;
 /// A process, its descriptor and its segment's token.
 type Name = (u32, u32, u64);
 
-/// By their names; `None` for what is none.
+/// Segments by their names; `None` for a name without a segment.
 #[derive(Default)]
 pub(super) struct Peers(Mutex<HashMap<Name, Option<Arc<Segment>>>>);
 
 impl Peers {
-    /// Those that this segment names and that can be opened.
+    /// The segments that this one names and that can be opened.
     pub(super) fn of(&self, segment: &Segment) -> Vec<Arc<Segment>> {
         let named = segment.peers();
         let mut peers = lock(&self.0);
@@ -34,7 +34,7 @@ impl Peers {
     }
 }
 
-/// Leaves those of the parts `wanted` of a page that peers have or are reading to them; what remains, and what none of them has.
+/// Leaves the `wanted` parts of a page that peers have or are reading to them. Returns the remaining ones, and all parts that no peer has.
 pub(super) fn leave(
     own: &Segment,
     peers: &[Arc<Segment>],
@@ -55,8 +55,8 @@ pub(super) fn leave(
     (remaining, !on_hand)
 }
 
-/// A page was claimed: what peers have claimed at the same time, and read first, is left to them. Whether anything remains that is to be
-/// read; nobody else reads that from now on.
+/// After a claim of a page: leaves to peers the parts that they have claimed at the same time and read first. True if any wanted part
+/// remains to be read; no other rank reads it from now on.
 pub(super) fn settle(fill: &mut Fill<'_>, peers: &[Arc<Segment>]) -> bool {
     peers.iter().for_each(|peer| fill.leave_to(peer));
     fill.begin_reading();

@@ -1,23 +1,23 @@
-//! Which parts of a page are read at about the same time: the ranks of a parallel program read neighbouring pieces of a file, each
-//! of which by itself would be a request to the file system.
+//! Decides which parts of a page are read together: the ranks of a parallel program read neighbouring pieces of a file at about the same
+//! time, and each piece by itself would be a request to the file system.
 //!
-//! A page that is read from a file is one request, however many of its parts that takes. Which parts will be wanted, the latest
-//! pages of the file say: each rank's segment tells what the rank was foretold to read of a page. Where pages were wanted by others as
-//! well, the next ones are read in one piece that covers what was wanted of those.
+//! Reading a page from a file is one request, for any number of its parts. The parts that will be wanted are derived from the latest pages
+//! of the file: each rank's segment shows the parts of a page that were foretold to the rank. If other ranks wanted those pages as well,
+//! the next pages are read in one piece that covers the wanted parts of those.
 //!
-//! Data flow: the pages that fillers begin, and the segments → [`Sharing::beside`] → what is claimed with a page.
+//! Data flow: the pages that fillers begin, and the segments → [`Sharing::beside`] → the parts claimed with a page.
 
 use std::collections::{HashMap, VecDeque};
 
 use foreread_plan::FileId;
 use foreread_segment::{Key, Segment};
 
-/// Pages of a file that are remembered: other ranks come to a page later than this one by as many pages as are foretold. A lead
-/// of half of what was foretold rightly is as long as this after 128 pages.
+/// Number of a file's pages that are remembered: other ranks reach a page later than this one by the number of foretold pages. A lead of
+/// half of the correctly foretold pages has this length after 128 pages.
 const LATEST: usize = 64;
-/// Pages that are begun between two looks at the segments: a look at 64 pages of 15 other ranks takes some 10 µs.
+/// Number of pages begun between two examinations of the segments: 64 pages of 15 other ranks take about 10 µs.
 const LOOK: usize = 8;
-/// Files that are remembered, of 0.6 KiB each: as many as the segment names.
+/// Number of files that are remembered, 0.6 KiB each: as many as the segment names.
 const FILES: usize = foreread_segment::layout::FILES;
 
 /// The latest pages of files.
@@ -26,16 +26,16 @@ pub(super) struct Sharing(HashMap<FileId, Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    /// The latest page last; with each, the parts that this rank had begun it with.
+    /// The latest page last; each with the parts with which this rank began it.
     latest: VecDeque<(Key, u16)>,
-    /// Pages begun since the last look.
+    /// Number of pages begun since the last examination.
     begun: usize,
-    /// The parts of a page that are read in one piece; none where only what is wanted is.
+    /// The parts of a page that are read in one piece; 0 if only wanted parts are read.
     piece: u16,
 }
 
 impl Sharing {
-    /// The parts of a page to be read with those `wanted` of it, by what the own segment and the other ranks' say of the pages before.
+    /// The parts of a page to be read with those `wanted`, derived from all ranks' segments about earlier pages.
     pub(super) fn beside<'a>(
         &mut self,
         file: FileId,
@@ -65,14 +65,14 @@ impl Sharing {
 }
 
 impl Pages {
-    /// See which parts of the latest pages were wanted.
+    /// Examines which parts of the latest pages were wanted, and derives the piece.
     fn look<'a>(&mut self, segments: impl Iterator<Item = &'a Segment> + Clone) {
         let wanted = |key: &Key| segments.clone().fold(0, |all, one| all | one.wanted(key));
         let by_all: Vec<u16> = self.latest.iter().map(|(key, _)| wanted(key)).collect();
         let own = self.latest.iter().map(|&(_, wanted)| wanted);
         let is_shared = |(all, own): (&u16, u16)| all & !own != 0;
         let shared: Vec<bool> = by_all.iter().zip(own).map(is_shared).collect();
-        // Nobody else has come to the pages after the last of them yet.
+        // Other ranks have not reached the pages after the last shared one yet.
         let reached = shared.iter().rposition(|&one| one).map_or(0, |at| at + 1);
         let count = shared[..reached].iter().filter(|&&one| one).count();
         let known = by_all[..reached].iter().zip(&shared);
@@ -107,17 +107,17 @@ mod tests {
         }
     }
 
-    /// The rank of a segment was foretold to read these parts of a page.
+    /// Makes these parts of a page foretold to the rank of a segment.
     fn foretell(segment: &Segment, page: u64, parts: u16) {
         match segment.claim(&key(page), parts, 0, true) {
-            // Its slot is not free then.
+            // So its slot is not free.
             Claim::Fill(fill) => std::mem::forget(fill),
             other => panic!("{other:?}"),
         }
     }
 
-    /// What is read beside the first part of each of so many pages, where another rank comes to them so many pages later, and
-    /// wants what `other` says of them.
+    /// The parts read beside the first part of each page, if another rank reaches the pages `later` pages later, and wants the parts
+    /// returned by `other`.
     fn run(pages: u64, later: u64, other: impl Fn(u64) -> u16) -> Vec<u16> {
         let (own, peer) = (
             Segment::create(256 * PAGE).unwrap(),

@@ -80,7 +80,7 @@ impl Tables {
             .get(&id)
             .map_or(0, |old| old.path.as_os_str().len());
         self.paths = self.checked("a file's number", id.0, old, new)?;
-        // Held by nobody else while definitions come.
+        // Not shared while definitions come.
         Arc::make_mut(&mut self.files).insert(id, meta);
         Ok(())
     }

@@ -15,9 +15,8 @@
 //! - *Memory is bounded.* A record has at most [`MAX_ID`] files, [`MAX_ID`] threads, [`MAX_PATHS`] bytes of paths and
 //!   [`MAX_ACCESSES`] accesses, and its reader may be given a bound on the memory that its tables take
 //!   ([`Reader::within`]). A record beyond a bound is refused as a whole, naming the value.
-//! - *Input is not trusted.* Every length is checked against its limit, and against
-//!   what the file still holds, before anything is allocated for it; a wrong byte
-//!   ends reading with an error, never with a wrong access.
+//! - *Input is not trusted.* Every length is checked against its limit, and against the rest of the file, before anything is allocated for
+//!   it; a wrong byte ends reading with an error, never with a wrong access.
 //!
 //! Data flows `Access` → [`Writer`] → columns → zstd → frame → file
 //! ([`RecordFile`] makes that file appear whole or not at all), and back through

@@ -75,7 +75,7 @@ impl Outline {
         })
     }
 
-    /// The file, whatever is under its name by now.
+    /// The open file, even if its name leads elsewhere by now.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -100,7 +100,7 @@ impl Outline {
         self.foot.as_ref().map(|foot| &foot.summary)
     }
 
-    /// The patterns found in the record. Nobody vouches for them.
+    /// The patterns found in the record. They are untrusted.
     pub fn signatures(&self) -> &[Signature] {
         let foot = self.foot.as_ref();
         foot.map_or(&[], |foot| &foot.signatures.all)

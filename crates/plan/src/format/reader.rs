@@ -1,4 +1,4 @@
-//! Reads a record that nobody vouches for.
+//! Reads an untrusted record.
 //!
 //! Opening takes the definitions and the summary: from the index of a complete record,
 //! or else by one pass over the frames that skips the blocks of accesses. Accesses are
@@ -115,7 +115,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The file, whatever is under its name by now.
+    /// The open file, even if its name leads elsewhere by now.
     pub fn handle(&self) -> Handle {
         self.input.get_ref().handle(&self.path)
     }
@@ -192,7 +192,7 @@ impl<R: Read + Seek> Reader<R> {
         self.summary.as_ref()
     }
 
-    /// The patterns found in the record; none if it does not reach its end. Nobody vouches for them.
+    /// The patterns found in the record; none if the record has no end. They are untrusted.
     pub fn signatures(&self) -> &[Signature] {
         &self.signatures.all
     }

@@ -239,8 +239,8 @@ impl Ended {
     /// # Errors
     /// [`WriteError::File`]; the destination is unchanged then.
     pub fn take_place(self) -> Result<(), WriteError> {
-        // Not synced: on a busy disk that takes seconds, which whoever runs the program would wait
-        // for. A record that a power failure spoils is known by its checksums, and recorded again.
+        // Not synced: on a busy disk that takes seconds, and the user of the program would wait for it. A record damaged by a power failure
+        // is recognised by its checksums, and recorded again.
         self.partial.take_place(&self.destination)
     }
 }

@@ -51,7 +51,7 @@ impl Feed {
         }
     }
 
-    /// Take more from the list; whether there was any.
+    /// Takes more from the list. True if there was any.
     fn refill(&mut self, room: usize) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.disclose(room.min(TAKEN), &mut self.taken);

@@ -161,7 +161,7 @@ impl ListOrder {
             whole: u32::from(whole > 0),
             bytes: entry.extent.len,
         });
-        // A long entry in pieces is fetched as well: otherwise it would wait for the kernel's small windows.
+        // A long entry in pieces is fetched as well: among other requests, the kernel's small windows would each wait for those.
         whole >= if long { BULK * PAGE } else { STREAM_AFTER }
     }
 }
@@ -216,7 +216,7 @@ impl AccessList {
         self.regions.add(file, bytes)
     }
 
-    /// Forget a region; whether it was there.
+    /// Removes a region. True if it existed.
     pub fn remove_region(&mut self, region: RegionId) -> bool {
         self.regions.remove(region)
     }
@@ -254,7 +254,7 @@ impl AccessList {
         draft.accepted
     }
 
-    /// Add at the end; how many of the entries were accepted, the first ones.
+    /// Appends entries. Returns the number of accepted entries, the first ones.
     pub fn append(&mut self, entries: &[Entry]) -> usize {
         let count = entries.len().min(self.room());
         for entry in &entries[..count] {

@@ -24,7 +24,7 @@ impl Regions {
         id
     }
 
-    /// Forget a region; whether it was there.
+    /// Removes a region. True if it existed.
     pub(super) fn remove(&mut self, region: RegionId) -> bool {
         let found = self.files.iter_mut().find_map(|(&file, regions)| {
             let at = regions.iter().position(|&(id, _)| id == region)?;

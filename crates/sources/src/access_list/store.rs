@@ -20,8 +20,8 @@ pub(super) const MOST: usize = 1 << 30;
 
 /// Entries in a chunk (80 KiB).
 const CHUNK: u64 = 4096;
-/// Buckets of a short list, and the limit for a longer one (8 MiB). A still longer list gets a multiple of them: chaining millions again
-/// takes time, and memory for entries that never come is wasted.
+/// Buckets of a short list, and the limit when it becomes a longer one (8 MiB). A still longer list gets [`GROWTH`] times as many: chaining
+/// millions again takes time, and memory for entries that never come is wasted.
 const FEW_BUCKETS: usize = 1024;
 const MANY_BUCKETS: usize = 1 << 20;
 const GROWTH: usize = 16;
@@ -176,7 +176,7 @@ impl Store {
         (entry, packed.file & SEQUENTIAL != 0)
     }
 
-    /// Note that an entry has been read; whether it had not been before.
+    /// Notes that an entry has been read. True if it had not been read before.
     pub(super) fn mark_read(&mut self, ordinal: u64) -> bool {
         let packed = self.packed_mut(ordinal);
         let before = packed.file;

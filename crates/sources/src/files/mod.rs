@@ -15,8 +15,8 @@
 //! predictions, the nearest first. [`Levels`] keeps one model for the contexts of each process tree and one for the
 //! machine's whole sequence. A [`Pager`] takes partitions that leave memory, and gives them back.
 //!
-//! Invariants: memory is bounded by each model's limits, whatever the events; an event costs a bounded amount of work;
-//! the same events give the same predictions.
+//! Invariants: memory is bounded by each model's limits, for any events; an event costs a bounded amount of work; the same events give the
+//! same predictions.
 
 mod contexts;
 mod epcm;

@@ -3,7 +3,7 @@
 //! If a node is needed and there is no room, all counts are halved and nodes with a count of zero are cleared together with all nodes
 //! below. If that frees none, the event is ignored.
 //!
-//! Each node has a unique stamp: whoever remembers a node by place and stamp can check whether the place has been cleared since.
+//! Each node has a unique stamp: a place that is remembered together with its stamp can be checked for having been cleared since.
 
 use thiserror::Error;
 

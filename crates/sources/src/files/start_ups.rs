@@ -33,7 +33,7 @@ struct Member {
     times: u8,
 }
 
-/// What is known about a program.
+/// The runs of a program, as far as they are remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Program {
     /// Runs that were compared with their predecessor.

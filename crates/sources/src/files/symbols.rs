@@ -261,8 +261,8 @@ fn pattern(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(folder.join(format!("{kept}{ANY}{end}")))
 }
 
-/// True if these letters do not form a word: capitals, small letters and digits alternate. A leading capital, and digits at the end of
-/// small letters, also occur in words.
+/// True if these letters do not form a word: capitals, small letters and digits are mixed. A leading capital, and a number after small
+/// letters at the end, also occur in words.
 fn is_random(letters: &[u8]) -> bool {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => Some(0),

@@ -3,18 +3,17 @@
 //! The kind is nested loop recognition (Ketterlin and Clauss, CGO 2008): terms lie on a stack, and where three groups
 //! of terms on top of it are iterations of one loop ([`fold`](super::fold)), the loop takes their place. Differences:
 //!
-//! - The newest loop is not on the stack. A [`Walk`] follows it and says which read comes next; a read that is the
-//!   expected one costs a comparison and two additions. With the first other read, what was followed goes onto the
-//!   stack in the form of terms.
+//! - The newest loop is not on the stack. A [`Walk`] follows it and has the next expected read; an expected read costs a comparison and two
+//!   additions. At the first other read, the followed part is put onto the stack in the form of terms.
 //! - A loop that has just been recognised is compared with the terms below. Where those say how it will go on, in
 //!   which number of iterations and after which terms the same loop came before, the enclosing loop is assumed
 //!   before its iteration is over: rows and planes are predicted from the second or third on.
-//! - What came before a loop is taken into it where it is the loop's earlier iterations, or the end of one.
+//! - Terms before a loop are taken into it if they are earlier iterations of the loop, or the end of one.
 //! - A walk that one strange read interrupts is taken up again if its expected read comes soon.
-//! - What no loop predicts goes to a Markov chain of strides ([`Markov`]).
+//! - Reads that no loop predicts go to a Markov chain of strides ([`Markov`]).
 //!
-//! Invariant: the terms that have left the stack, the stack, and what the walk has been through expand to exactly the
-//! reads pushed. An assumption that proves wrong costs a wrong expectation, never a wrong trace.
+//! Invariant: the terms that have left the stack, the stack, and the path of the walk expand to exactly the reads pushed. A wrong
+//! assumption costs a wrong expectation, never a wrong trace.
 //!
 //! Time is linear: each read is compared with at most [`Limits::group`] places. Memory is bounded: the stack holds
 //! at most twice [`Limits::window`] terms; the oldest leave it.
@@ -36,14 +35,14 @@ const GROUP_AT_RANDOM: usize = 4;
 /// Reads after which an interrupted walk is given up.
 const PATIENCE: u32 = 16;
 
-/// What a [`Builder`] may use.
+/// The limits of a [`Builder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Terms an iteration may have, at most.
     pub group: usize,
     /// Terms kept to be compared with; more than three times `group`.
     pub window: usize,
-    /// Terms kept for [`Builder::finish`] of those that leave the stack; what comes after is lost.
+    /// Number of terms leaving the stack that are kept for [`Builder::finish`]; later ones are lost.
     pub keep: usize,
 }
 
@@ -173,12 +172,12 @@ impl Builder {
         self.confirmed
     }
 
-    /// Changes whenever what is expected changes otherwise than by moving on: an [`Ahead`] taken before is void.
+    /// Changes with each change of the expectation other than an advance: an earlier [`Ahead`] is void then.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether the reads of late have had no pattern at all.
+    /// True if the latest reads have had no pattern at all.
     pub fn is_random(&self) -> bool {
         self.follow.is_none() && self.strays > RANDOM_AFTER
     }
@@ -188,7 +187,7 @@ impl Builder {
         self.lost
     }
 
-    /// All that was read, as terms, but for what was [`lost`](Builder::lost).
+    /// All reads, as terms, except those that were [`lost`](Builder::lost).
     pub fn finish(mut self) -> Trace {
         while let Some(follow) = self.follow.take() {
             self.leave(&follow);
@@ -257,7 +256,7 @@ impl Builder {
         Some(Follow { from, walk, right })
     }
 
-    /// The loop on top of the stack, if this read is what it goes on with.
+    /// The loop on top of the stack, if this read continues it.
     fn gone_on(&mut self, read: Extent) -> Option<Follow> {
         let Some(Term::Loop(top)) = self.stack.last() else {
             return None;
@@ -280,7 +279,7 @@ impl Builder {
         })
     }
 
-    /// Puts what was followed onto the stack.
+    /// Puts the followed part onto the stack.
     fn leave(&mut self, follow: &Follow) {
         let mut terms = Vec::new();
         between(
@@ -359,7 +358,7 @@ impl Builder {
         });
     }
 
-    /// Takes what comes before a loop into it where it is the loop's earlier iterations.
+    /// Takes the terms before a loop into it if they are its earlier iterations.
     fn absorb(&mut self, nest: &mut Loop, frames: &mut Frames) {
         let found = before(nest, &self.stack);
         self.drop(found.terms);
@@ -434,7 +433,7 @@ impl Builder {
     }
 }
 
-/// Whether the last terms, by their heads, can be three groups of which each changes as much as the one before.
+/// True if the last terms, by their heads, can be three groups of which each changes as much as the previous one.
 #[inline]
 fn in_line(heads: &[i64], group: usize) -> bool {
     let Some(start) = heads.len().checked_sub(3 * group) else {
@@ -445,7 +444,7 @@ fn in_line(heads: &[i64], group: usize) -> bool {
     even(first, second, third)
 }
 
-/// Whether all numbers change as much from the first to the second as from the second to the third; the last ones first.
+/// True if all numbers change as much from the first to the second as from the second to the third; the last ones first.
 #[inline]
 fn even(first: &[i64], second: &[i64], third: &[i64]) -> bool {
     let all = first.iter().zip(second).zip(third);

@@ -1,4 +1,4 @@
-//! The cursors of one file, found apart: places that move through it by equal strides, whatever is read in between.
+//! Finds the cursors of one file: positions that move through it by equal strides, with any reads in between.
 //!
 //! A read that equals a cursor's expectation belongs to that cursor. Any other read is added to a small window of unexpected reads.
 //! Together with two of them at equal distances, and with sizes that change equally, it forms a new cursor. So an expected read costs a
@@ -84,7 +84,7 @@ pub(super) enum Met {
     Expected(usize),
     /// This read and two earlier ones form a new cursor, in this slot. The former cursor of the slot had disclosed this many reads in vain.
     Found(usize, u64),
-    /// Nobody expected it.
+    /// No cursor expected it.
     Stray,
 }
 

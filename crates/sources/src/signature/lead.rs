@@ -152,7 +152,7 @@ impl Lead {
         vain
     }
 
-    /// True if the program has made so many other reads since that it is not expected to return.
+    /// True if the program has made so many other reads since then that it is not expected to return.
     pub(super) fn is_gone(&self, now: u64) -> bool {
         now.saturating_sub(self.all.at) as f32 > GONE * self.pace()
     }

@@ -130,8 +130,8 @@ fn normal(name: &[u8]) -> Vec<u8> {
     normal
 }
 
-/// True if these letters do not form a word: of the length that mkstemp uses or a multiple, with both capitals, small letters or digits
-/// mixed, changing about every second letter.
+/// True if these letters do not form a word: eight or more hexadecimal digits, both letters and numbers, or one to two times as many
+/// characters as mkstemp uses, with at least two [`changes`].
 fn is_random(word: &[u8]) -> bool {
     let hexadecimal = word.len() >= 8 && word.iter().all(u8::is_ascii_hexdigit);
     let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -147,7 +147,7 @@ fn without_random(word: &[u8]) -> Option<&[u8]> {
     (changes(end) >= 2).then_some(kept)
 }
 
-/// Number of changes between capitals, small letters and digits. A leading capital, and a number at the end, do not count.
+/// Number of changes between capitals, small letters and digits, except from a capital to a small letter, as at the beginning of a word.
 fn changes(word: &[u8]) -> usize {
     let kind = |byte: u8| match byte {
         b'0'..=b'9' => 0,

@@ -1,6 +1,6 @@
-//! A fill: parts of a page that one thread has claimed, reads, and lets become valid or gives up.
+//! A fill: parts of a page that one thread has claimed and reads, and that it makes valid or gives up.
 //!
-//! Invariant: what was claimed is let go exactly once, whether the fill is committed or dropped.
+//! Invariant: claimed parts are released exactly once, whether the fill is committed or dropped.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -11,25 +11,25 @@ use crate::key::Key;
 use crate::layout::{PAGE, PART};
 use crate::slot::{Claimed, Slot};
 
-/// Parts of a page to be filled; those that were not when this is dropped are given up.
+/// Claimed parts of a page, to be filled. Without [`Fill::commit`] they are given up on drop.
 #[derive(Debug)]
 pub struct Fill<'a> {
     pub(super) segment: &'a Segment,
     pub(super) slot: u32,
     pub(super) key: Key,
-    /// Of the parts claimed, those that are foretold.
+    /// The claimed parts that are foretold.
     pub(super) wanted: u16,
     pub(super) claimed: Claimed,
     pub(super) filled: u16,
 }
 
 impl Fill<'_> {
-    /// Which parts.
+    /// The claimed parts.
     pub fn parts(&self) -> u16 {
         self.claimed.parts
     }
 
-    /// Of these, the ones that are foretold; the others lie beside them.
+    /// The foretold ones among them; the others are beside those.
     pub fn wanted(&self) -> u16 {
         self.wanted
     }
@@ -39,19 +39,19 @@ impl Fill<'_> {
         self.key
     }
 
-    /// Fill these of them from their file, whose state ([`crate::version`]) was asked for after they were claimed. What the file
-    /// does not have in full stays out.
+    /// Fills these parts, if claimed, from their file, whose state ([`crate::version`]) was read after the claim. Parts that the file does
+    /// not have in full are left out.
     ///
     /// # Errors
-    /// What reading says.
+    /// The error of reading.
     pub fn from_file(&mut self, file: BorrowedFd<'_>, parts: u16, version: u64) -> io::Result<()> {
         Self::all_from_file(&mut [(self, parts)], file, version)
     }
 
-    /// As [`Fill::from_file`] for each of these, of one file and in its order: what lies together in the file is read by one call.
+    /// The same as [`Fill::from_file`] for several fills of one file, in its order: adjacent pieces of the file are read by one call.
     ///
     /// # Errors
-    /// What reading says; what was read before that is filled.
+    /// The error of reading; pieces that were read before it are filled.
     pub fn all_from_file(
         fills: &mut [(&mut Self, u16)],
         file: BorrowedFd<'_>,
@@ -94,8 +94,8 @@ impl Fill<'_> {
         read
     }
 
-    /// Those that another rank has claimed at the same time, in its segment `peer`, and reads first, are left to it; all of them where
-    /// nothing that is foretold remains. Of two ranks that have claimed the same and see each other one goes first.
+    /// Leaves to another rank the parts that it has claimed at the same time, in its segment `peer`, and reads first; all parts if no
+    /// foretold one remains. Of two ranks that have claimed the same parts and see each other, one goes first.
     pub fn leave_to(&mut self, peer: &Segment) {
         let is_first = peer.token() < self.segment.token();
         let mut left = peer.slots_of(&self.key).fold(0, |left, (_, slot)| {
@@ -119,12 +119,12 @@ impl Fill<'_> {
         self.wake();
     }
 
-    /// All of these are about to be read from the file.
+    /// Marks all parts as being read from the file.
     pub fn begin_reading(&self) {
         self.slot().set_reading(self.claimed.parts, true);
     }
 
-    /// What was filled becomes valid; which parts. None if the page was made void meanwhile.
+    /// Makes the filled parts valid, and returns them; 0 if the page was made void meanwhile.
     pub fn commit(self) -> u16 {
         let filled = self.filled;
         if self.close() { filled } else { 0 }
@@ -134,7 +134,7 @@ impl Fill<'_> {
         &self.segment.map.slots()[self.slot as usize]
     }
 
-    /// Let go of what was claimed; whether anything has become valid.
+    /// Releases the claimed parts. True if any became valid.
     fn close(mut self) -> bool {
         self.let_go()
     }
@@ -154,7 +154,7 @@ impl Fill<'_> {
             segment.log(self.slot);
             count(&counts.filled_bytes, bytes(self.filled));
         }
-        // Last: whoever sees that there is something to look for finds it.
+        // Last, so that a reader that sees the new count finds the page.
         count(
             if is_valid {
                 &counts.filled
@@ -167,7 +167,7 @@ impl Fill<'_> {
         is_valid
     }
 
-    /// Whoever waits for any of these looks again.
+    /// Wakes all waiters for these parts, which then check again.
     fn wake(&self) {
         if self.slot().has_waiters() {
             wake(self.slot().address());
@@ -175,20 +175,21 @@ impl Fill<'_> {
     }
 }
 
-/// A piece of a file that belongs into one fill; in bytes.
+/// A piece of a file for one fill; in bytes.
 struct Piece {
-    /// Which fill of several.
+    /// Number of the fill.
     fill: usize,
-    /// Where in its page.
+    /// Offset in its page.
     at: usize,
-    /// That place in memory.
+    /// Its address in memory.
     into: *mut u8,
     len: usize,
-    /// Where in the file.
+    /// Offset in the file.
     offset: u64,
 }
 
-/// Read pieces that follow each other in the file; how many bytes that gave, and why no more, unless the file ends there.
+/// Reads pieces that are adjacent in the file. Returns the number of bytes read, and the error that ended the reading; the end of the file
+/// is no error.
 fn read_run(file: BorrowedFd<'_>, run: &[Piece]) -> (usize, io::Result<()>) {
     let mut done = 0;
     loop {
@@ -242,7 +243,7 @@ fn half(word: *const AtomicU64) -> *const u32 {
         .wrapping_add(usize::from(cfg!(target_endian = "big")))
 }
 
-/// Wakes whoever waits for the lower half of a slot's state to change.
+/// Wakes all waiters for a change of the lower half of a slot's state.
 fn wake(word: *const AtomicU64) {
     // SAFETY: the word is mapped; the call writes nothing.
     unsafe {
