@@ -270,10 +270,10 @@ fn links() {
     assert!(count >= 5, "{count} links");
 }
 
-/// The page of figures that the text names for a row's number: the first link after it.
+/// The page of figures that the text names for a row's number: the first link after its last mention.
 fn page_of(text: &str, number: &str) -> String {
     let at = text
-        .find(number)
+        .rfind(number)
         .unwrap_or_else(|| panic!("{number} has no page"));
     let rest = &text[at..];
     let rest = &rest[rest.find("](bench/figures/").expect("a page of figures") + 2..];
