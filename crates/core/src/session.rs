@@ -333,6 +333,13 @@ mod tests {
         assert!(!account.has_left && account.is_closed(), "{account:?}");
     }
 
+    /// Asserts that the fate of all pages is unknown, except for infill.
+    fn assert_unknown(account: &Account) {
+        assert!(account.is_closed(), "{account:?}");
+        let ledger = account.ledger;
+        assert_eq!(ledger.unknown + ledger.infill, ledger.issued, "{ledger:?}");
+    }
+
     #[test]
     fn what_is_read_while_nobody_looks_is_not_said_to_be_wasted() {
         let (_folder, files) = lab();
@@ -343,15 +350,7 @@ mod tests {
         );
         wait("the plan", || session.shared.is_done());
         session.look_away();
-        let account = session.finish();
-        assert!(
-            account.is_closed() && account.ledger.wasted == 0,
-            "{account:?}"
-        );
-        assert_eq!(
-            account.ledger.unknown + account.ledger.infill,
-            account.ledger.issued
-        );
+        assert_unknown(&session.finish());
     }
 
     #[test]
@@ -361,15 +360,7 @@ mod tests {
         let mut session = start(&files, planned.collect(), 1 << 20);
         wait("the plan", || session.shared.is_done());
         session.doubt(FileId(0));
-        let account = session.finish();
-        assert!(
-            account.is_closed() && account.ledger.wasted == 0,
-            "{account:?}"
-        );
-        assert_eq!(
-            account.ledger.unknown + account.ledger.infill,
-            account.ledger.issued
-        );
+        assert_unknown(&session.finish());
     }
 
     proptest! {

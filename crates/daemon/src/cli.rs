@@ -113,14 +113,20 @@ pub fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "not a number above 0.5 and up to 1".to_owned())
 }
 
+/// The largest partition, as in `foreread sim`.
+const MOST_NODES: usize = 4096;
+
 /// The limits of partitions, as in `64/45`.
 fn partitions(text: &str) -> Result<PartitionLimits, String> {
     let limits = text.split_once('/').and_then(|(nodes, order)| {
         let (nodes, order) = (nodes.parse().ok()?, order.parse().ok()?);
         Some(PartitionLimits { nodes, order })
     });
-    let limits = limits.filter(|one| (1..=one.nodes).contains(&one.order));
-    limits.ok_or_else(|| "not NODES/ORDER with an order from 1 to the nodes".to_owned())
+    let limits =
+        limits.filter(|one| one.nodes <= MOST_NODES && (1..=one.nodes).contains(&one.order));
+    limits.ok_or_else(|| {
+        format!("not NODES/ORDER with at most {MOST_NODES} nodes and an order from 1 to the nodes")
+    })
 }
 
 /// True if this process is root's.
@@ -222,7 +228,7 @@ mod tests {
     fn limits_of_partitions_are_two_numbers_of_which_the_second_is_not_larger() {
         let (nodes, order) = (64, 45);
         assert_eq!(partitions("64/45"), Ok(PartitionLimits { nodes, order }));
-        for wrong in ["64", "45/64", "64/0", "0/0", "64/x", "-1/1", ""] {
+        for wrong in ["64", "4097/1", "45/64", "64/0", "0/0", "64/x", "-1/1", ""] {
             assert!(partitions(wrong).is_err(), "{wrong}");
         }
     }

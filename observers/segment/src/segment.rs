@@ -269,12 +269,6 @@ impl Segment {
         header.peer_count.store(count + 1, Ordering::Release);
     }
 
-    /// Counts this many missed reads, like the library: for tests.
-    #[doc(hidden)]
-    pub fn count_missed(&self, reads: u64) {
-        count(&self.counters().missed, reads);
-    }
-
     /// Names a file, like the library: for tests.
     #[doc(hidden)]
     pub fn name_file(&self, (dev, ino): (u64, u64), opened: Opened) {
