@@ -80,7 +80,7 @@ endef
 build-run:
 	$(CARGO) build --release -p foreread
 	$(call finish,foreread)
-	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_preload.so
+	sh observers/preload/loaders.sh $(RELEASE)/loaders $(RELEASE)/libforeread_[mop]*.so
 
 slicer: build
 	@test -d $(CLANG) || { \

@@ -42,14 +42,14 @@ const ON_DISK: u64 = 64 << 20;
 const JUMP: usize = 8;
 /// As published, it does not.
 const NO_JUMP: usize = 0;
-/// Limits of partitions (docs/models.md); the order of EPCM is 80 % of the nodes, in the middle of the paper's range.
+/// Limits of partitions (docs/models.md).
 const PCM: PartitionLimits = PartitionLimits {
     nodes: 64,
     order: 8,
 };
 const EPCM: PartitionLimits = PartitionLimits {
     nodes: 64,
-    order: 51,
+    order: Epcm::usual_order(64),
 };
 
 const TREES: &str = "trees.models";

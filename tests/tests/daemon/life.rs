@@ -1,10 +1,12 @@
 //! Starts, ends, and what lies between.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use foreread_tests::{Need, eventually, foreread, text};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Place;
 use foreread_tests::suite::{ALL, QUICK, Test};
@@ -302,53 +304,131 @@ fn top_is_shown_in_a_terminal_and_quits() {
         .output();
     let dumb = dumb.expect("script");
     assert!(text(&dumb.stdout).contains("TERM=dumb"), "{dumb:?}");
-    let top = format!(
-        "stty cols 80 rows 24; {} top --socket {}",
-        foreread().display(),
-        place.socket().display()
-    );
-    let typescript = place.lab.path("typescript");
-    let typescript = typescript.display();
-    // By a key, and by a signal from elsewhere.
-    let signal = |name: &str, start: &str| {
-        let (program, socket) = (foreread(), place.socket());
-        let (program, socket) = (program.display(), socket.display());
-        format!("pkill -{name} -f '{start}{program} top --socket {socket}'")
-    };
-    // The terminal's server stops with the program.
-    let stopped = format!(
-        "printf '\\032'; sleep 2; {}; sleep 1; printf q",
-        signal("CONT", "")
-    );
-    for (keys, beside) in [
-        ("printf q", "true"),
-        ("sleep 10", &*signal("TERM", "^")),
-        (&stopped, "true"),
-    ] {
-        let script = format!(
-            "(sleep 2; {keys}) | script -qec '{top}' {typescript} & sleep 3; {beside}; wait $!; echo ended with $?"
+    // By a key, by a signal, and by a key after a stop.
+    for way in [Way::Key, Way::Signal, Way::KeyAfterStop] {
+        let mut terminal = Terminal::with_top(&place);
+        for said in ["fanotify", "predicted", "q quits"] {
+            terminal.shows(said, 1);
+        }
+        let top = terminal.top();
+        if way == Way::KeyAfterStop {
+            terminal.press(CTRL_Z);
+            let script = Pid::from_child(&terminal.script);
+            // `script` stops with the program.
+            eventually("the stop", || is_stopped(top) && is_stopped(script));
+            terminal.shows(GIVEN_BACK, 1);
+            kill_process(script, Signal::CONT).expect("script");
+            kill_process(top, Signal::CONT).expect("top");
+            terminal.shows(TAKEN, 2);
+        }
+        if way == Way::Signal {
+            kill_process(top, Signal::TERM).expect("top");
+        } else {
+            terminal.press("q");
+        }
+        let (status, shown) = terminal.end();
+        let signalled = 128 + Signal::TERM.as_raw();
+        assert_eq!(status, Some(if way == Way::Signal { signalled } else { 0 }));
+        // The screen from before is shown again, and the cursor.
+        for restores in [GIVEN_BACK, "\x1b[?25h"] {
+            let last = shown.rfind(restores);
+            assert!(last > shown.rfind("q quits"), "{restores:?}: {shown:?}");
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Way {
+    Key,
+    Signal,
+    KeyAfterStop,
+}
+
+const CTRL_Z: &str = "\x1a";
+/// The other screen is shown, and the screen from before.
+const TAKEN: &str = "\x1b[?1049h";
+const GIVEN_BACK: &str = "\x1b[?1049l";
+
+/// True if a process is stopped.
+fn is_stopped(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+/// `foreread top` in a terminal of 80 columns, which `script` makes.
+struct Terminal {
+    script: Child,
+    /// The bytes shown so far.
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn with_top(place: &Place) -> Self {
+        let top = format!(
+            "stty cols 80 rows 24; exec {} top --socket {}",
+            foreread().display(),
+            place.socket().display()
         );
-        let shown = Command::new("sh")
-            .args(["-c", &script])
+        let script = Command::new("script")
+            .args(["-qefc", &top, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .output();
-        let shown = text(&shown.expect("script").stdout);
-        let status = if beside == "true" { 0 } else { 128 + 15 };
-        for said in [
-            "fanotify",
-            "q quits",
-            "predicted",
-            &format!("ended with {status}"),
-        ] {
-            assert!(shown.contains(said), "{said}: {shown}");
-        }
-        // It was taken again after it was stopped.
-        let taken = shown.matches("\x1b[?1049h").count();
-        assert_eq!(taken, if keys == stopped { 2 } else { 1 }, "{shown:?}");
-        // The terminal is given back: the screen of before is shown again, and the cursor.
-        for restores in ["\x1b[?1049l", "\x1b[?25h"] {
-            assert!(shown.contains(restores), "{shown:?}");
-        }
+            .spawn();
+        let mut script = script.expect("script");
+        let mut output = script.stdout.take().expect("a pipe");
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let sink = shown.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                sink.lock()
+                    .expect("no panic")
+                    .extend_from_slice(&bytes[..count]);
+            }
+        });
+        Self { script, shown }
+    }
+
+    /// The process number of top, once it has drawn.
+    fn top(&self) -> Pid {
+        let script = self.script.id();
+        let children = fs::read_to_string(format!("/proc/{script}/task/{script}/children"));
+        let children = children.expect("script runs");
+        let child = children.split_whitespace().next().expect("a child");
+        Pid::from_raw(child.parse().expect("a number")).expect("not 0")
+    }
+
+    /// Waits until a text was shown this many times.
+    fn shows(&self, said: &str, times: usize) {
+        eventually(&format!("{said:?} on the terminal"), || {
+            text(&self.shown.lock().expect("no panic"))
+                .matches(said)
+                .count()
+                >= times
+        });
+    }
+
+    fn press(&mut self, keys: &str) {
+        let input = self.script.stdin.as_mut().expect("a pipe");
+        input.write_all(keys.as_bytes()).expect("script reads");
+    }
+
+    /// Waits for the end. Returns the exit status, and everything that was shown.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut status = None;
+        eventually("the end of top", || {
+            status = self.script.try_wait().expect("script");
+            status.is_some()
+        });
+        let shown = self.shown.clone();
+        // The thread lets go of the bytes after the last one.
+        eventually("the last output", || Arc::strong_count(&shown) == 2);
+        (
+            status.and_then(|status| status.code()),
+            text(&shown.lock().expect("no panic")),
+        )
     }
 }
 

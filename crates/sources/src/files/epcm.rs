@@ -57,11 +57,17 @@ impl Epcm {
         self
     }
 
-    /// The shape for partitions of this size: the order is 80 % of it, in the middle of the paper's range.
+    /// The order for partitions of this many nodes: 80 % of them, in the middle of the paper's range.
+    pub const fn usual_order(nodes: usize) -> usize {
+        let order = nodes * 4 / 5;
+        if order < 2 { 2 } else { order }
+    }
+
+    /// The shape for partitions of this size, with the usual order.
     pub fn shape(size: usize, partitions: usize, contexts: usize) -> Shape {
         Shape {
             size,
-            order: (size * 4 / 5).max(2),
+            order: Self::usual_order(size),
             partitions,
             contexts,
         }

@@ -119,7 +119,7 @@ impl ModelChoice {
                 .map(|(size, order)| Named::Pcm { size, order })
                 .collect(),
             Sort::Epcm | Sort::Ahead => {
-                let usual = |size| Epcm::shape(size, 0, 0).order;
+                let usual = Epcm::usual_order;
                 shapes(&sizes, |size| listed(self.order, orders, usual(size)))
                     .map(|(size, order)| Named::Epcm {
                         size,
