@@ -24,10 +24,10 @@ impl Measured {
         Some(self.bytes as f64 / 1e6 / plain.median)
     }
 
-    /// What runs have of bandwidth beyond the plain ones, in percent, pair by pair.
-    pub fn gain_pct(&self, runs: &[f64]) -> Option<Spread> {
+    /// The bandwidth of runs as a multiple of that of plain runs, pair by pair.
+    pub fn faster(&self, runs: &[f64]) -> Option<Spread> {
         let pairs = runs.iter().zip(&self.plain);
-        Spread::of(pairs.map(|(with, plain)| (plain / with - 1.0) * 100.0))
+        Spread::of(pairs.map(|(with, plain)| plain / with))
     }
 
     /// Of the time that second runs save, what first runs save, in percent, round by round. By bandwidths there would be
@@ -51,8 +51,8 @@ impl Measured {
         stats::paired_ratio(runs, &self.plain)
     }
 
-    /// The paper's average gain for the pattern, in percent: on its file systems alone.
-    pub fn paper_pct(&self) -> Option<f64> {
+    /// The paper's average for the pattern on its own file systems: the bandwidth as a multiple of plain's.
+    pub fn paper(&self) -> Option<f64> {
         let disk = self.disk.strip_suffix("-2008").unwrap_or(&self.disk);
         let rows = PAPER.lines().filter(|line| !line.starts_with('#'));
         rows.map(|line| line.split(',').collect::<Vec<_>>())
@@ -64,7 +64,8 @@ impl Measured {
                 }
                 _ => false,
             })
-            .and_then(|row| row[3].parse().ok())
+            .and_then(|row| row[3].parse::<f64>().ok())
+            .map(|gain_pct| 1.0 + gain_pct / 100.0)
     }
 }
 
@@ -96,7 +97,7 @@ pub mod tests {
     }
 
     #[test]
-    fn gains_are_of_bandwidth_and_pair_by_pair() {
+    fn multiples_are_of_bandwidth_and_pair_by_pair() {
         let one = measured(
             "simple",
             "nfs",
@@ -104,8 +105,8 @@ pub mod tests {
             [&[1.0, 2.0, 4.0], &[0.8, 1.6, 3.2], &[0.5, 1.0, 2.0], &[0.1]],
         );
         assert_eq!(one.plain_mb_s(), Some(50.0));
-        assert!((one.gain_pct(&one.first).unwrap().median - 25.0).abs() < 1e-9);
-        assert!((one.gain_pct(&one.second).unwrap().median - 100.0).abs() < 1e-9);
+        assert!((one.faster(&one.first).unwrap().median - 1.25).abs() < 1e-9);
+        assert!((one.faster(&one.second).unwrap().median - 2.0).abs() < 1e-9);
         assert!((one.first_of_second_pct().unwrap().median - 40.0).abs() < 1e-9);
         assert!((one.masked_pct().unwrap() - 100.0 / 1.9).abs() < 1e-9);
         assert!((one.ratio(&one.second).unwrap().median - 0.5).abs() < 1e-9);
@@ -113,10 +114,10 @@ pub mod tests {
 
     #[test]
     fn the_papers_figure_is_of_the_pattern_the_file_system_and_the_ranks() {
-        let paper = |pattern, disk, ranks| measured(pattern, disk, ranks, [&[]; 4]).paper_pct();
-        assert_eq!(paper("simple", "nfs", 2), Some(23.0));
-        assert_eq!(paper("btio", "striped-2008", 4), Some(8.0));
-        assert_eq!(paper("btio", "striped", 16), Some(15.0));
+        let paper = |pattern, disk, ranks| measured(pattern, disk, ranks, [&[]; 4]).paper();
+        assert_eq!(paper("simple", "nfs", 2), Some(1.23));
+        assert_eq!(paper("btio", "striped-2008", 4), Some(1.08));
+        assert_eq!(paper("btio", "striped", 16), Some(1.15));
         assert_eq!(paper("ior", "nfs", 4), None);
         assert_eq!(paper("simple", "own", 4), None);
     }

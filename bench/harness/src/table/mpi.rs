@@ -8,7 +8,7 @@ use crate::stats::Spread;
 pub(super) fn tables(all: &[Measured]) -> String {
     let mut out = String::from(
         "parallel programs, each rank under `foreread run`; reads of the slowest rank\n\
-         plain: MB/s; first, second, paper: bandwidth over plain, %; ±: half the range\n\
+         plain: MB/s; first, second, paper: times plain's bandwidth; ±: half the range\n\
          of 2nd: first's saving of second's, %; masked: of what memory would spare, %\n\n",
     );
     let (gains, rest): (Vec<&Measured>, Vec<_>) = all.iter().partition(|one| !one.no_harm);
@@ -17,10 +17,16 @@ pub(super) fn tables(all: &[Measured]) -> String {
             column("case", 22, |one| one.case.clone()),
             column("disk", 12, |one| one.disk.clone()),
             column("plain", 6, |one| figure(one.plain_mb_s(), 1)),
-            column("first", 6, |one| median(one.gain_pct(&one.first), 0)),
-            column("second", 7, |one| median(one.gain_pct(&one.second), 0)),
-            column("±", 5, |one| half(one.gain_pct(&one.second), 0)),
-            column("paper", 6, |one| figure(one.paper_pct(), 0)),
+            column("first", 6, |one| {
+                multiple(one.faster(&one.first).map(|one| one.median))
+            }),
+            column("second", 7, |one| {
+                multiple(one.faster(&one.second).map(|one| one.median))
+            }),
+            column("±", 5, |one| {
+                multiple(one.faster(&one.second).map(half_range))
+            }),
+            column("paper", 6, |one| multiple(one.paper())),
             column("of 2nd", 7, |one| median(one.first_of_second_pct(), 0)),
             column("masked", 7, |one| figure(one.masked_pct(), 0)),
         ];
@@ -57,7 +63,21 @@ pub(super) fn tables(all: &[Measured]) -> String {
 }
 
 fn half(spread: Option<Spread>, digits: usize) -> String {
-    figure(spread.map(|one| (one.max - one.min) / 2.0), digits)
+    figure(spread.map(half_range), digits)
+}
+
+fn half_range(spread: Spread) -> f64 {
+    (spread.max - spread.min) / 2.0
+}
+
+/// Three digits that count.
+fn multiple(of: Option<f64>) -> String {
+    let digits = match of {
+        Some(large) if large >= 99.95 => 0,
+        Some(medium) if medium >= 9.995 => 1,
+        _ => 2,
+    };
+    figure(of, digits)
 }
 
 fn median(spread: Option<Spread>, digits: usize) -> String {
@@ -93,7 +113,16 @@ mod tests {
         let words: Vec<_> = row.split_whitespace().collect();
         assert_eq!(
             words[1..],
-            ["striped-2008", "100.0", "25", "100", "0", "14", "40", "56"]
+            [
+                "striped-2008",
+                "100.0",
+                "1.25",
+                "2.00",
+                "0.00",
+                "1.14",
+                "40",
+                "56"
+            ]
         );
         let row = text
             .lines()

@@ -31,14 +31,14 @@ pub fn render(all: &[Measured]) -> String {
             (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
         };
         let median = |spread: Option<Spread>| spread.map(|spread| spread.median);
-        let paper = mean(&|one| one.paper_pct());
-        if let Some((gain, paper)) = mean(&|one| median(one.gain_pct(&one.second))).zip(paper) {
-            let wanted = format!("the paper's +{paper:.0} %");
+        let paper = mean(&|one| one.paper());
+        if let Some((gain, paper)) = mean(&|one| median(one.faster(&one.second))).zip(paper) {
+            let wanted = format!("the paper's {paper:.2}x");
             out += &line(
                 pattern,
                 disk,
                 &wanted,
-                &format!("{gain:+.0} %"),
+                &format!("{gain:.2}x"),
                 gain >= paper,
             );
             if let Some(share) = mean(&|one| median(one.first_of_second_pct())) {
@@ -107,7 +107,7 @@ mod tests {
                 .to_owned()
         };
         assert!(
-            found("simple       nfs", "+23 %").ends_with("met"),
+            found("simple       nfs", "1.23x").ends_with("met"),
             "{text}"
         );
         assert!(
@@ -115,7 +115,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            found("simple       striped", "+14 %").ends_with("MISSED"),
+            found("simple       striped", "1.14x").ends_with("MISSED"),
             "{text}"
         );
         assert!(
