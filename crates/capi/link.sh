@@ -1,9 +1,9 @@
 #!/bin/sh
-# Links libforeread.so of libforeread.a: link.sh ARCHIVE SHARED
+# Links libforeread.a into libforeread.so: link.sh ARCHIVE SHARED
 #
-# cargo could make a shared library itself, but not one with versioned symbols: rustc hands the
-# linker a version script of its own, and linkers take one. The library stays loaded once it is
-# (nodelete): its threads run its code.
+# cargo cannot make a shared library with versioned symbols: rustc passes the linker a version script
+# of its own, and linkers accept only one. The library is never unloaded (nodelete), because its
+# threads run its code.
 set -eu
 here=$(dirname "$0")
 exec "${CC:-cc}" -shared -o "$2" \

@@ -1,6 +1,6 @@
 /*
- * foreread.h - application-directed prefetching: a program that knows which reads are coming
- * hands over the list, and its reads find their data in memory.
+ * foreread.h - application-directed prefetching: a program that knows its next reads passes on
+ * their list, and finds their data in memory.
  *
  *     foreread_client *client;
  *     foreread_register_client(&client, NULL, NULL, NULL);
@@ -15,44 +15,46 @@
  * Units. Offsets, lengths and memory are in bytes. A region is [start, end).
  *
  * Errors. A call that fails returns a negative errno value, listed at each call;
- * foreread_strerror() has a sentence for it. errno itself is left alone. No failure ever concerns
- * the program's own reads: prefetching that fails costs the gain and nothing else. Any call may
- * also return -EDEADLK (see signals) and -ENOTRECOVERABLE (the library has failed within; go on
- * without it).
+ * foreread_strerror() has a sentence for it. errno itself stays unchanged. No failure concerns
+ * the program's own reads: it costs the speed-up and nothing else. Any call that returns a code
+ * may also return -EDEADLK (see Signals) and -ENOTRECOVERABLE (the library has failed internally;
+ * the program can continue without it).
  *
- * Reads. A program that is linked with -lforeread (before -lc, as is usual), or that runs with
- * LD_PRELOAD=libforeread.so.1, has these intercepted: read, pread, readv, preadv and preadv2, in
- * all their variants. Their results and errno are the kernel's. A read of a descriptor in no
- * region costs a load and a comparison. A read counts as far as it lies inside the file; one that
- * begins at its end or past it does not count.
+ * Reads. In a program that is linked with -lforeread (before -lc, as is usual), or that runs with
+ * LD_PRELOAD=libforeread.so.1, these calls are intercepted: read, pread, readv, preadv and
+ * preadv2, in all their variants. Their results and errno are the kernel's. A read of a descriptor
+ * without a region costs one load and one comparison. A read that reaches past the end of the file
+ * is matched up to the end; a read that begins there is not matched.
  *
- * Other means are not intercepted: stdio (fread and the like call the C library's own read), C++
+ * Other reads are not intercepted: stdio (fread and the like call the C library's own read), C++
  * streams for the same reason, mmap, sendfile, splice, copy_file_range, asynchronous reads of the C
- * library (aio_read, lio_listio), of Linux (io_submit) and by io_uring, and system calls made
- * directly. They gain as much: foreread_reading() or foreread_at() tells of each, or of every so
- * many, just before. Reads that bypass the page cache (O_DIRECT) gain nothing: entries of a
- * descriptor that was registered so are followed like others, and not fetched.
+ * library (aio_read, lio_listio), of Linux (io_submit) and by io_uring, and direct system calls.
+ * They gain as much if the program reports them: each by foreread_reading(), or every few by
+ * foreread_at(), just before they are made. Reads that bypass the page cache (O_DIRECT) gain
+ * nothing: entries of a descriptor that had O_DIRECT when it was registered are matched like
+ * others, but not fetched.
  *
- * Threads. Every call may be made from any thread. The library runs threads of its own, with all
- * signals blocked and with a descriptor table of their own: no descriptor of a registered file is
- * ever opened or closed in the program's table, so that its fcntl() locks stay. A thread that is
- * cancelled in a call or in the callback ends after it, at its next cancellation point.
+ * Threads. Every call may be made from any thread. The library's own threads block all signals and
+ * have a separate descriptor table: the library never opens or closes a descriptor of a registered
+ * file in the program's table, where closing one would drop the program's fcntl() locks. A thread
+ * that is cancelled in a call or in the callback ends after it, at its next cancellation point.
  *
- * fork. A child has none of the library's threads. Calls on a client of its parent's return
- * -ECHILD, reads pass through untouched. The child may register clients of its own.
+ * fork. A child has none of the library's threads. In it, calls on its parent's clients return
+ * -ECHILD, and reads are not matched. The child may register clients of its own.
  *
  * Signals. A handler may read any descriptor. If it interrupted the library or fork(), or if its
- * thread runs a callback, its read passes through uncounted; a callback is never called from a
- * handler. The calls of this header are not for handlers: one that interrupted the library or
- * fork() is answered -EDEADLK. A handler must not longjmp() out of the library.
+ * thread runs a callback, its reads are not matched. A callback is never called from a handler. The
+ * calls of this header are not for handlers: a handler that interrupted the library or fork() gets
+ * -EDEADLK. A handler must not longjmp() out of the library.
  *
- * Memory. A list of 4096 entries or more is refused with -ENOMEM where a limit (RLIMIT_AS) leaves
- * no room for it. A library that finds no memory otherwise ends the process, by abort().
+ * Memory. If a limit (RLIMIT_AS) leaves no room for a list of 4096 entries or more, the list is
+ * refused with -ENOMEM. In any other shortage of memory the library ends the process by abort().
  *
- * Environment. FOREREAD_CHECK=FILE adds to the file, when a client ends, where its list and the
- * program's reads parted. The folder of the measured devices' profiles is found by XDG_DATA_HOME or
- * HOME. A program that has more rights than whoever started it (set-user-ID, file capabilities)
- * ignores both, and all other variables: their user must not choose which files it opens.
+ * Environment. With FOREREAD_CHECK=FILE, each client appends a report to FILE when it ends: the
+ * differences between its list and the program's reads. XDG_DATA_HOME or HOME names the folder with
+ * the profiles of measured devices. A program with more rights than the user who started it
+ * (set-user-ID, file capabilities) ignores these and all other variables: that user must not choose
+ * the files that it opens.
  */
 #ifndef FOREREAD_H
 #define FOREREAD_H
@@ -65,18 +67,18 @@ extern "C" {
 #endif
 
 /**
- * The entry is marked: the callback is told of the most recent marked access.
+ * Marks the entry: the callback is given the most recent marked access.
  */
 #define FOREREAD_MARKED 1
 
 /**
- * Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is
+ * Replace the list; numbering starts at 0. The default if neither this nor FOREREAD_APPEND is
  * given.
  */
 #define FOREREAD_SET 1
 
 /**
- * Add at the end; numbering goes on.
+ * Add at the end; numbering continues.
  */
 #define FOREREAD_APPEND 2
 
@@ -86,42 +88,42 @@ extern "C" {
 #define FOREREAD_CLEAR 4
 
 /**
- * The list is complete for now: when it runs out, the callback is asked for more.
+ * The list is complete for now: when it runs out, the callback is called.
  */
 #define FOREREAD_DONE 8
 
 /**
- * Keep in memory what the program has read: never drop pages behind it.
+ * Never drop pages that the program has passed.
  */
 #define FOREREAD_KEEP 1
 
 /**
- * Each foreread_reading() is followed by foreread_read_done(), which tells how long the read took.
+ * Each foreread_reading() is followed by foreread_read_done(), which reports how long the read took.
  */
 #define FOREREAD_TIMED 2
 
 /**
- * Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after it:
- * right for a program that computes between its reads. Without, all that the budget has room for is one pass,
- * which takes the disk least time.
+ * On a disk with a moving head, fetch the first reads in a short first pass, and the others in longer passes: suits a
+ * program that computes between its reads. Without this flag, everything that fits in the budget is one pass, which
+ * takes the disk the least time.
  */
 #define FOREREAD_PASSES 4
 
 /**
- * Hold no file open longer than it takes to ask for its pages: for a process that fetches for another, which may unmount,
- * lease or delete a file that it has closed. A file is opened by its path each time; one that has been renamed or
- * deleted is not fetched any more.
+ * Keep each file open only while its pages are requested: for a process that fetches for another one, which may unmount,
+ * lease or delete files that it has closed. A file is opened by its path each time; after it was renamed or deleted,
+ * nothing more is fetched from it.
  */
 #define FOREREAD_BRIEF 8
 
 /**
- * Pseudo-descriptors, which foreread_register_file() returns, begin here.
+ * The lowest pseudo-descriptor that foreread_register_file() returns.
  */
 #define FOREREAD_FIRST_FILE (1 << 30)
 
 /**
- * A client: one list, its regions, its callback. Opaque; a value that is none is recognised
- * and refused with -EINVAL.
+ * A client: one list, its regions, its callback. Opaque. A value that is no client's is
+ * recognised and refused with -EINVAL.
  */
 typedef struct foreread_client foreread_client;
 
@@ -130,24 +132,24 @@ typedef struct foreread_client foreread_client;
  */
 typedef struct {
   /**
-   * sizeof(foreread_options), as the program was compiled.
+   * sizeof(foreread_options) when the program was compiled.
    */
   uint64_t struct_size;
   /**
-   * Memory, in bytes, that may hold what is fetched and not yet read. It adapts from there.
-   * Default: by the memory that is free.
+   * Limit of fetched, unread pages at the start, in bytes; the library adapts it later. Default:
+   * three quarters of the free memory.
    */
   uint64_t budget;
   /**
-   * Entries that the list may hold ahead of the program. Default: 1048576. Each takes 24 bytes
-   * of memory.
+   * Entries that the list may hold ahead of the program. Default: 1048576. Each takes at most 24
+   * bytes of memory.
    */
   uint64_t capacity;
   /**
-   * Path of a file to which a report is added, when the client ends, of where list and reality
-   * parted: counts, and the first differences. Default: the environment variable
-   * FOREREAD_CHECK, if it is set and may be believed; then no report. The string is copied. The file is made with
-   * mode 0600; one that is there already is added to only if it is a regular file of this user's, with one name.
+   * Path of a file to which a report is appended when the client ends: counts, and the first differences between the
+   * list and the reads. Default: the environment variable FOREREAD_CHECK; if it is not set or is ignored (see
+   * Environment), no report. The string is copied. The file is created with mode 0600. An existing file is used only
+   * if it is a regular file of this user, with one name.
    */
   const char *check;
   /**
@@ -155,14 +157,14 @@ typedef struct {
    */
   uint64_t flags;
   /**
-   * With FOREREAD_PASSES, the process whose reads these are: one that is found to wait for most of the time has all
-   * in one pass after all. Default: the calling one.
+   * With FOREREAD_PASSES, the process that makes the reads: while its processor time shows that it is I/O-bound,
+   * everything is fetched in one pass. Default: the calling process.
    */
   uint64_t process;
 } foreread_options;
 
 /**
- * Asks the program for more of its list; see foreread_register_client().
+ * The program's callback, which extends the list; see foreread_register_client().
  */
 typedef void (*foreread_callback)(void *arg,
                                   int marked_fd,
@@ -175,7 +177,7 @@ typedef void (*foreread_callback)(void *arg,
  */
 typedef struct {
   /**
-   * A descriptor for which the client has a region, or a pseudo-descriptor of its.
+   * A descriptor for which the client has a region, or one of its pseudo-descriptors.
    */
   int fd;
   /**
@@ -187,24 +189,24 @@ typedef struct {
    */
   uint64_t offset;
   /**
-   * Bytes. 0 stands for the page that holds the offset when fetching, and for the byte
-   * at the offset when a read is looked up in the list.
+   * Bytes. 0 stands for the page that holds the offset when fetching, and for one byte when
+   * matching.
    */
   uint64_t length;
 } foreread_entry;
 
 /**
- * Where a client stands, or where it ended. Bytes are whole pages. What becomes of all bytes issued
- * is known at the end: foreread_finish_client() tells the closed account, in which issued is the sum
- * of the five after it.
+ * Statistics of a client. Bytes are whole pages. The fate of every issued byte is known only at the
+ * end: foreread_finish_client() returns the closed account, in which issued is the sum of the five
+ * members after it.
  */
 typedef struct {
   /**
-   * sizeof(foreread_stats), as the program was compiled: set it before the call.
+   * sizeof(foreread_stats) when the program was compiled: set it before the call.
    */
   uint64_t struct_size;
   /**
-   * Entries accepted.
+   * Entries accepted, of all lists so far.
    */
   uint64_t accepted;
   /**
@@ -216,11 +218,11 @@ typedef struct {
    */
   uint64_t listed;
   /**
-   * Reads in regions that were not.
+   * Reads in regions that were not on the list.
    */
   uint64_t unlisted;
   /**
-   * Entries the program passed over without reading them.
+   * Entries that the program passed and has not read.
    */
   uint64_t skipped;
   /**
@@ -232,27 +234,27 @@ typedef struct {
    */
   uint64_t callbacks;
   /**
-   * Bytes fetched ahead of the program so far.
+   * Bytes fetched ahead of the program.
    */
   uint64_t issued;
   /**
-   * Of those, bytes that were in memory when the program read them,
+   * Issued bytes that were in memory when the program read them.
    */
   uint64_t useful;
   /**
-   * bytes that were still on their way,
+   * Issued bytes that were still on their way when the program read them.
    */
   uint64_t late;
   /**
-   * bytes that turned out never to be read,
+   * Issued bytes of entries that the program never read.
    */
   uint64_t wasted;
   /**
-   * bytes that were gone from memory again before they were read,
+   * Issued bytes that were gone from memory before the program read them.
    */
   uint64_t evicted;
   /**
-   * and bytes read along because they lay between others, and never read by the program.
+   * Issued bytes between entries, fetched along with them, that the program never read.
    */
   uint64_t infill;
 } foreread_stats;
@@ -260,29 +262,29 @@ typedef struct {
 /**
  * Registers a client.
  *
- * A client is one list of coming reads. A process may have several, and a file may be in
- * several.
+ * A client is one list of the program's next reads. A process may have several clients, and a
+ * file may be in several.
  *
  * The callback, unless it is null, is called as callback(arg, marked_fd, marked_offset,
  * requested_fd, requested_offset)
  * - when a read in one of the client's regions is not on its list, and
- * - when a list that was declared complete (FOREREAD_DONE) runs out: at the read that matches its
- *   last entry.
+ * - when a complete list (FOREREAD_DONE) runs out: at the read that matches its last entry.
  *
  * It is called on the reading thread, before the read, without any lock held. It may call any
- * function of this library, foreread_request_prefetching() above all, and may read: its own
- * reads are not looked up in any list. It is told the most recent marked access (-1 and -1 if
- * there was none; it may be the one requested) and the access requested. One callback runs at a
- * time for each client: a read on another thread meanwhile neither calls nor waits. A callback
- * that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
- * never returns holds up its own thread only. It must return by returning: not by longjmp(), by
- * pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
+ * function of this library, especially foreread_request_prefetching(), and may read: its own
+ * reads are not matched with any list. Its arguments are the most recent marked access (-1 and -1
+ * if there was none; it may be the requested one) and the requested access. One callback runs at
+ * a time for each client: reads on other threads meanwhile neither call it nor wait for it. A
+ * callback that supplies no entries is called again only after 1, 2, 4 and so on up to 1024 such
+ * reads. A callback that never returns blocks only its own thread. It must end by returning, not
+ * by longjmp(), pthread_exit() or a C++ exception. It is never called from a signal handler.
  *
- * @param client   where the client is put.
+ * @param client   receives the client.
  * @param options  null for the defaults.
  * @return 0, or
  *         -EFAULT if client is null;
- *         -EINVAL if options->struct_size is too small or a flag has no meaning;
+ *         -EINVAL if options->struct_size is too small, a flag has no meaning, or process is no
+ *         process number;
  *         -E2BIG if options has members that this version does not know, and they are not zero,
  *         or if options->struct_size is more than 4096;
  *         -EAGAIN if the threads cannot be started.
@@ -293,55 +295,56 @@ int foreread_register_client(foreread_client **client,
                              void *arg);
 
 /**
- * Ends a client: stops fetching, forgets its regions, and writes its report if one was asked
- * for.
+ * Ends a client: stops fetching, removes its regions, and writes its report if one was
+ * requested.
  *
- * May be called from the callback. A callback that runs on another thread meanwhile runs on: its
- * argument has to outlive it. What was fetched stays in memory.
+ * May be called from the callback. A call or callback that is still running on the client runs to
+ * its end, and the fetching and the report end after it: the callback's argument has to outlive
+ * it. Fetched pages stay in memory.
  *
  * @return 0, -EINVAL (not a client), or -ECHILD.
  */
 int foreread_unregister_client(foreread_client *client);
 
 /**
- * Registers a file by its path, for programs that read by means of their own (mmap, io_uring)
- * and tell by foreread_reading() or foreread_at().
+ * Registers a file by its path, for programs whose reads are not intercepted (mmap, io_uring) and
+ * that report them by foreread_reading() or foreread_at().
  *
- * @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this
- *         header takes a descriptor, and for nothing else; the same again for the same file. Or
- *         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a
+ * @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, which is valid only
+ *         where this header expects a descriptor. The same file has the same one each time. Or
+ *         -EFAULT (null path), -ENOENT, -EACCES and other errors of open(), -ENODEV (not a
  *         regular file), -EINVAL (not a client), -ECHILD.
  */
 int foreread_register_file(foreread_client *client, const char *path);
 
 /**
- * Registers a region: reads of these bytes through this descriptor count.
+ * Registers a region: reads of these bytes through this descriptor are matched with the list.
  *
- * Regions may overlap. The list may name any byte of the file; the regions say which reads are
- * looked up in it, and which call back. Reads through another descriptor of the file, dup()
- * included, do not count unless it is registered too. Closing the descriptor ends the counting,
- * not the prefetching: the library has its own opening of the file. The same number opened anew
- * is another descriptor.
+ * Regions may overlap. Entries may name any bytes of the file; the regions decide which reads are
+ * matched and may call the callback. Reads through another descriptor of the file, one made by
+ * dup() included, are not matched unless it is registered too. Closing the descriptor ends the
+ * matching but not the prefetching, because the library opens the file itself. A new descriptor
+ * with the same number is a different one.
  *
- * While the list reads the file in no order, the library turns the kernel's read-ahead off on
- * the descriptor (POSIX_FADV_RANDOM); while it reads it from front to back (2 MiB and more), twice as
- * long (POSIX_FADV_SEQUENTIAL). And back to what it was afterwards: when the list has run out, the
- * descriptor is closed, the client or the program ends. Never if the program gave such advice
- * itself.
+ * While most of the file's entries do not continue the one before, the library turns the kernel's
+ * read-ahead off on the descriptor (POSIX_FADV_RANDOM). While the list reads 2 MiB or more of the
+ * file from front to back, it doubles the read-ahead (POSIX_FADV_SEQUENTIAL). It restores the
+ * read-ahead when the list has run out, the descriptor is closed, or the client or the program
+ * ends. If the program itself gave such advice, the library gives none.
  *
  * @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
  * @param start  first byte.
- * @param end    one past the last; UINT64_MAX for the rest of the file, however it grows.
+ * @param end    one past the last byte; UINT64_MAX for the rest of the file, however it grows.
  * @return the region's number, 0 or more, or
- *         -EINVAL if start is not below end, or for what is not a client;
+ *         -EINVAL if start is not below end, or if client is none;
  *         -EBADF if the descriptor is closed or not open for reading, or no pseudo-descriptor of
  *         this client;
  *         -ENODEV if it is not a regular file;
- *         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
- *         at 0);
- *         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
- *         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
- *         like, as open() has it.
+ *         -ERANGE if the region begins at or past the end of the file (in an empty file it may
+ *         begin at 0);
+ *         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, if the library cannot open
+ *         the file itself, -EACCES (this user may not), -ENOENT (there is no /proc) and other
+ *         errors of open().
  */
 int foreread_register_region(foreread_client *client,
                              int fd,
@@ -349,35 +352,37 @@ int foreread_register_region(foreread_client *client,
                              uint64_t end);
 
 /**
- * Takes a region back. Without any region left of a descriptor, entries that name it are not
- * fetched any more.
+ * Removes a region. When no descriptor of a file has a region left, and the file is not
+ * registered by its path either, its entries are no longer fetched.
  *
  * @return 0, -ENOENT (no such region), -EINVAL (not a client), or -ECHILD.
  */
 int foreread_unregister_region(foreread_client *client, int region);
 
 /**
- * Hands over the list of coming reads, or more of it.
+ * Passes on the list of the program's next reads, or more of it.
  *
- * Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on
- * the list if it shares a byte with an entry ahead, or with one of the last 4096 passed. An
- * entry that it matches is passed, and so are those before it.
+ * Entries are numbered from 0 at each FOREREAD_SET; FOREREAD_APPEND continues the numbering. A
+ * read is on the list if it shares a byte with an entry ahead, or with one of the last 4096
+ * passed. The matched entry is passed then, with all before it. A match more than 4096 entries
+ * ahead passes nothing until a second read, within 4096 entries after it, confirms it.
  *
- * Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
- * nothing is fetched twice, nor where there is nothing, and what is not fetched is not issued. An
- * entry is fetched as far as its file goes when its turn comes. One that begins past the end holds
- * no memory, and is fetched once the file has grown that far, unless the program has passed it.
+ * Entries may repeat, overlap, or be in holes or past the end of their file: no page is fetched
+ * twice, holes are not fetched, and only fetched bytes count as issued. An entry is fetched up to
+ * the end that its file has when its turn comes. An entry that begins past the end uses no budget,
+ * and is fetched once the file has grown that far, unless the program has passed it.
  *
  * @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
  * @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,
  *                 combined.
- * @return how many entries were accepted, the first ones. Fewer than n: the list is full, and the
- *         rest is to be handed over later or from the callback. Or
+ * @return the number of accepted entries, the first ones. If it is less than n, the list is full:
+ *         pass on the other entries later, or from the callback. Or
  *         -EFAULT if entries is null and n is not 0;
  *         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
- *         meaning or ends past 2^63 - 1, or for what is not a client;
- *         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
- *         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
+ *         meaning or ends past 2^63 - 1, or if client is none;
+ *         -EBADF if an entry's descriptor is closed, refers to another file by now, or has no
+ *         region;
+ *         -ENOMEM if there is no memory for them; -ECHILD. After an error the list is unchanged.
  */
 int64_t foreread_request_prefetching(foreread_client *client,
                                      const foreread_entry *entries,
@@ -385,8 +390,9 @@ int64_t foreread_request_prefetching(foreread_client *client,
                                      unsigned int flags);
 
 /**
- * Tells that the program is at entry n: the same as reading it. For programs whose reads are
- * not intercepted. Telling every so many entries is enough.
+ * Reports that the program is at entry n: equivalent to reading it. For programs whose reads are
+ * not intercepted. A report for every few entries is enough. An entry that is not listed yet will
+ * be passed when it is.
  *
  * @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or
  *         -ECHILD.
@@ -394,8 +400,8 @@ int64_t foreread_request_prefetching(foreread_client *client,
 int foreread_at(foreread_client *client, uint64_t n);
 
 /**
- * Tells that the program is about to read these bytes: what interception does by itself. For
- * reads that are not intercepted (stdio, mmap, io_uring), just before they are made.
+ * Reports that the program is about to read these bytes. For reads that are not intercepted
+ * (stdio, mmap, io_uring): call it just before each.
  *
  * @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
  *         the bytes end past 2^63 - 1), or -ECHILD.
@@ -403,12 +409,12 @@ int foreread_at(foreread_client *client, uint64_t n);
 int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t length);
 
 /**
- * Tells that a read announced by foreread_reading() is over, and how long it took. Of a client
- * registered with FOREREAD_TIMED, only then does the read count as made: whether it waited for the
- * device tells how far ahead to fetch, and how much. Otherwise it does nothing.
+ * Reports that a read announced by foreread_reading() is over, and how long it took. The wait
+ * shows the library how far ahead to fetch, and how much. Reads of a client with FOREREAD_TIMED
+ * count as made only when they are reported here. For other clients this call does nothing.
  *
  * @param length       bytes read, which may be fewer than announced.
- * @param nanoseconds  between the beginning of the read and its end, which is now.
+ * @param nanoseconds  duration of the read, which ends now.
  * @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
  *         the bytes end past 2^63 - 1), or -ECHILD.
  */
@@ -419,7 +425,7 @@ int foreread_read_done(foreread_client *client,
                        uint64_t nanoseconds);
 
 /**
- * Tells where a client stands. Of stats, as many members are set as its struct_size covers.
+ * Writes a client's statistics to stats: as many members as its struct_size covers.
  *
  * @return 0, -EFAULT (null stats), -EINVAL (not a client, or struct_size too small), or -ECHILD.
  */
@@ -427,28 +433,28 @@ int foreread_get_stats(foreread_client *client,
                        foreread_stats *stats);
 
 /**
- * Ends a client as foreread_unregister_client() does, and tells its last statistics with the
- * account closed: each byte issued is useful, late, wasted, evicted or infill. Of stats, as many
- * members are set as its struct_size covers.
+ * Ends a client as foreread_unregister_client() does, and writes its final statistics to stats: as
+ * many members as its struct_size covers. Their account is closed: each byte issued is useful,
+ * late, wasted, evicted or infill.
  *
- * The client has ended when this returns, whoever else is in a call on it.
+ * The client has ended when this returns, even if other threads are in calls on it.
  *
  * @return 0;
  *         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too
- *         small), or -ECHILD: a client goes on then;
- *         -ENOTRECOVERABLE if the library has failed within: the client has ended, and stats has
- *         of its account what was known.
+ *         small), or -ECHILD: the client continues;
+ *         -ENOTRECOVERABLE after an internal failure: the client has ended, and the account in
+ *         stats may not be closed.
  */
 int foreread_finish_client(foreread_client *client,
                            foreread_stats *stats);
 
 /**
- * What a code means, in a sentence without a full stop. Never null, never to be freed.
+ * The meaning of a code, as a sentence without a full stop. Never null; not to be freed.
  */
 const char *foreread_strerror(int code);
 
 /**
- * The library's version, as in "1.2.3". Never null, never to be freed.
+ * The library's version, as in "1.2.3". Never null; not to be freed.
  */
 const char *foreread_version(void);
 

@@ -1,14 +1,16 @@
 /*
- * libprefetch.h - foreread.h under the names of libprefetch (VanDeBogart, Frost, Kohler: Reducing
- * Seek Overhead with Application-Directed Prefetching, USENIX 2009), as its talk shows them:
+ * libprefetch.h - the calls of foreread.h under the names of libprefetch (VanDeBogart, Frost,
+ * Kohler: Reducing Seek Overhead with Application-Directed Prefetching, USENIX 2009), as its talk
+ * shows them:
  *
  *     c = register_client(callback, NULL);
  *     r1 = register_region(c, A, 75, 350);
  *     struct access_entry list[] = { {A, 100, 1}, {B, 150, 0}, {A, 200, 1} };
  *     n = request_prefetching(c, list, 3, PF_SET | PF_DONE);
  *
- * A header only: the functions are foreread.h's, and so are threads, fork and signals. Errors
- * are foreread.h's negative errno values where an int is returned, and errno where a pointer is.
+ * These functions only call foreread.h's, which describes threads, fork and signals. Functions that
+ * return a number return negative errno values on failure; register_client() returns null and sets
+ * errno.
  */
 #ifndef LIBPREFETCH_H
 #define LIBPREFETCH_H
@@ -29,7 +31,7 @@ extern "C" {
 #define PF_APPEND FOREREAD_APPEND
 /* Empty the list first. */
 #define PF_CLEAR FOREREAD_CLEAR
-/* The list is complete for now: call back when it runs out. */
+/* The list is complete for now: the callback is called when it runs out. */
 #define PF_DONE FOREREAD_DONE
 
 /* A client. */
@@ -41,16 +43,16 @@ struct access_entry {
 	int fd;
 	/* First byte. */
 	int64_t offset;
-	/* Whether the callback is told of it as the most recent marked access. */
+	/* True if the callback is given this access as the most recent marked one. */
 	int marked;
 };
 
-/* Called when a read in a region is not on the list, or the list has run out. Offsets are
- * the talk's loff_t. */
+/* Called when a read in a region is not on the list, or the list has run out. The talk's type of
+ * offsets is loff_t. */
 typedef void (*prefetch_callback)(void *arg, int marked_fd, int64_t marked_offset,
 				  int requested_fd, int64_t requested_offset);
 
-/* Registers a client. Null and errno if that fails. */
+/* Registers a client. Returns null and sets errno on failure. */
 static __inline__ prefetch_client register_client(prefetch_callback callback, void *arg)
 {
 	foreread_client *client = NULL;
@@ -63,13 +65,13 @@ static __inline__ prefetch_client register_client(prefetch_callback callback, vo
 	return client;
 }
 
-/* Ends a client: 0 or a negative errno. */
+/* Ends a client. Returns 0 or a negative errno. */
 static __inline__ int unregister_client(prefetch_client client)
 {
 	return foreread_unregister_client(client);
 }
 
-/* Registers the bytes from start up to end: the region's number or a negative errno. */
+/* Registers the bytes from start up to end. Returns the region's number or a negative errno. */
 static __inline__ int register_region(prefetch_client client, int fd, int64_t start, int64_t end)
 {
 	if (start < 0 || end < 0)
@@ -77,13 +79,14 @@ static __inline__ int register_region(prefetch_client client, int fd, int64_t st
 	return foreread_register_region(client, fd, (uint64_t)start, (uint64_t)end);
 }
 
-/* Takes a region back: 0 or a negative errno. */
+/* Removes a region. Returns 0 or a negative errno. */
 static __inline__ int unregister_region(prefetch_client client, int region)
 {
 	return foreread_unregister_region(client, region);
 }
 
-/* Hands over a list: how many entries were accepted, fewer meaning full, or a negative errno. */
+/* Passes on a list. Returns the number of accepted entries, less than n if the list is full, or a
+ * negative errno. */
 static __inline__ int64_t request_prefetching(prefetch_client client,
 					      const struct access_entry *list, size_t n,
 					      unsigned int flags)

@@ -1,44 +1,44 @@
 //! The types and constants of `foreread.h`.
 //!
-//! Invariant: what is public here is the C interface: `include/foreread.h` is this file and
-//! [`crate::calls`] in C, comments included, and a test fails when they part. A structure that may
-//! grow begins with its size.
+//! Invariant: the public items are the C interface: `include/foreread.h` is generated from this file and
+//! [`crate::calls`], comments included, and a test compares them. A structure that may grow begins with
+//! its size.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use ::foreread_client::Stats;
 
-/// The entry is marked: the callback is told of the most recent marked access.
+/// Marks the entry: the callback is given the most recent marked access.
 pub const FOREREAD_MARKED: c_uint = 1;
 
-/// Replace the list; numbering starts at 0. The default when neither this nor FOREREAD_APPEND is
+/// Replace the list; numbering starts at 0. The default if neither this nor FOREREAD_APPEND is
 /// given.
 pub const FOREREAD_SET: c_uint = 1;
-/// Add at the end; numbering goes on.
+/// Add at the end; numbering continues.
 pub const FOREREAD_APPEND: c_uint = 2;
 /// Empty the list first. With no entries: stop prefetching.
 pub const FOREREAD_CLEAR: c_uint = 4;
-/// The list is complete for now: when it runs out, the callback is asked for more.
+/// The list is complete for now: when it runs out, the callback is called.
 pub const FOREREAD_DONE: c_uint = 8;
 
-/// Keep in memory what the program has read: never drop pages behind it.
+/// Never drop pages that the program has passed.
 pub const FOREREAD_KEEP: c_uint = 1;
-/// Each foreread_reading() is followed by foreread_read_done(), which tells how long the read took.
+/// Each foreread_reading() is followed by foreread_read_done(), which reports how long the read took.
 pub const FOREREAD_TIMED: c_uint = 2;
-/// Fetch what is read first in a first short pass over a disk with a moving head, and the rest in longer ones after it:
-/// right for a program that computes between its reads. Without, all that the budget has room for is one pass,
-/// which takes the disk least time.
+/// On a disk with a moving head, fetch the first reads in a short first pass, and the others in longer passes: suits a
+/// program that computes between its reads. Without this flag, everything that fits in the budget is one pass, which
+/// takes the disk the least time.
 pub const FOREREAD_PASSES: c_uint = 4;
-/// Hold no file open longer than it takes to ask for its pages: for a process that fetches for another, which may unmount,
-/// lease or delete a file that it has closed. A file is opened by its path each time; one that has been renamed or
-/// deleted is not fetched any more.
+/// Keep each file open only while its pages are requested: for a process that fetches for another one, which may unmount,
+/// lease or delete files that it has closed. A file is opened by its path each time; after it was renamed or deleted,
+/// nothing more is fetched from it.
 pub const FOREREAD_BRIEF: c_uint = 8;
 
-/// Pseudo-descriptors, which foreread_register_file() returns, begin here.
+/// The lowest pseudo-descriptor that foreread_register_file() returns.
 pub const FOREREAD_FIRST_FILE: c_int = 1 << 30;
 
-/// A client: one list, its regions, its callback. Opaque; a value that is none is recognised
-/// and refused with -EINVAL.
+/// A client: one list, its regions, its callback. Opaque. A value that is no client's is
+/// recognised and refused with -EINVAL.
 #[allow(non_camel_case_types)]
 pub struct foreread_client {
     _opaque: [u8; 0],
@@ -49,14 +49,14 @@ pub struct foreread_client {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct foreread_entry {
-    /// A descriptor for which the client has a region, or a pseudo-descriptor of its.
+    /// A descriptor for which the client has a region, or one of its pseudo-descriptors.
     pub fd: c_int,
     /// 0 or FOREREAD_MARKED.
     pub flags: c_uint,
     /// First byte.
     pub offset: u64,
-    /// Bytes. 0 stands for the page that holds the offset when fetching, and for the byte
-    /// at the offset when a read is looked up in the list.
+    /// Bytes. 0 stands for the page that holds the offset when fetching, and for one byte when
+    /// matching.
     pub length: u64,
 }
 
@@ -65,65 +65,65 @@ pub struct foreread_entry {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct foreread_options {
-    /// sizeof(foreread_options), as the program was compiled.
+    /// sizeof(foreread_options) when the program was compiled.
     pub struct_size: u64,
-    /// Memory, in bytes, that may hold what is fetched and not yet read. It adapts from there.
-    /// Default: by the memory that is free.
+    /// Limit of fetched, unread pages at the start, in bytes; the library adapts it later. Default:
+    /// three quarters of the free memory.
     pub budget: u64,
-    /// Entries that the list may hold ahead of the program. Default: 1048576. Each takes 24 bytes
-    /// of memory.
+    /// Entries that the list may hold ahead of the program. Default: 1048576. Each takes at most 24
+    /// bytes of memory.
     pub capacity: u64,
-    /// Path of a file to which a report is added, when the client ends, of where list and reality
-    /// parted: counts, and the first differences. Default: the environment variable
-    /// FOREREAD_CHECK, if it is set and may be believed; then no report. The string is copied. The file is made with
-    /// mode 0600; one that is there already is added to only if it is a regular file of this user's, with one name.
+    /// Path of a file to which a report is appended when the client ends: counts, and the first differences between the
+    /// list and the reads. Default: the environment variable FOREREAD_CHECK; if it is not set or is ignored (see
+    /// Environment), no report. The string is copied. The file is created with mode 0600. An existing file is used only
+    /// if it is a regular file of this user, with one name.
     pub check: *const c_char,
     /// FOREREAD_KEEP, FOREREAD_TIMED, FOREREAD_PASSES, FOREREAD_BRIEF or several of them; or 0.
     pub flags: u64,
-    /// With FOREREAD_PASSES, the process whose reads these are: one that is found to wait for most of the time has all
-    /// in one pass after all. Default: the calling one.
+    /// With FOREREAD_PASSES, the process that makes the reads: while its processor time shows that it is I/O-bound,
+    /// everything is fetched in one pass. Default: the calling process.
     pub process: u64,
 }
 
-/// Where a client stands, or where it ended. Bytes are whole pages. What becomes of all bytes issued
-/// is known at the end: foreread_finish_client() tells the closed account, in which issued is the sum
-/// of the five after it.
+/// Statistics of a client. Bytes are whole pages. The fate of every issued byte is known only at the
+/// end: foreread_finish_client() returns the closed account, in which issued is the sum of the five
+/// members after it.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct foreread_stats {
-    /// sizeof(foreread_stats), as the program was compiled: set it before the call.
+    /// sizeof(foreread_stats) when the program was compiled: set it before the call.
     pub struct_size: u64,
-    /// Entries accepted.
+    /// Entries accepted, of all lists so far.
     pub accepted: u64,
     /// Entries ahead of the program now.
     pub ahead: u64,
     /// Reads in regions that were on the list, re-reads included.
     pub listed: u64,
-    /// Reads in regions that were not.
+    /// Reads in regions that were not on the list.
     pub unlisted: u64,
-    /// Entries the program passed over without reading them.
+    /// Entries that the program passed and has not read.
     pub skipped: u64,
     /// Reads of registered files outside the regions.
     pub outside: u64,
     /// Times the callback was called.
     pub callbacks: u64,
-    /// Bytes fetched ahead of the program so far.
+    /// Bytes fetched ahead of the program.
     pub issued: u64,
-    /// Of those, bytes that were in memory when the program read them,
+    /// Issued bytes that were in memory when the program read them.
     pub useful: u64,
-    /// bytes that were still on their way,
+    /// Issued bytes that were still on their way when the program read them.
     pub late: u64,
-    /// bytes that turned out never to be read,
+    /// Issued bytes of entries that the program never read.
     pub wasted: u64,
-    /// bytes that were gone from memory again before they were read,
+    /// Issued bytes that were gone from memory before the program read them.
     pub evicted: u64,
-    /// and bytes read along because they lay between others, and never read by the program.
+    /// Issued bytes between entries, fetched along with them, that the program never read.
     pub infill: u64,
 }
 
 impl From<Stats> for foreread_stats {
-    /// Without its size. What nobody saw the program read, and what it missed, the C interface does not tell.
+    /// Without the structure's size. The C interface does not report bytes of unknown fate and missed bytes.
     fn from(stats: Stats) -> Self {
         let Stats {
             list,
@@ -151,7 +151,7 @@ impl From<Stats> for foreread_stats {
     }
 }
 
-/// Asks the program for more of its list; see foreread_register_client().
+/// The program's callback, which extends the list; see foreread_register_client().
 #[allow(non_camel_case_types)]
 pub type foreread_callback = Option<
     unsafe extern "C" fn(

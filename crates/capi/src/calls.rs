@@ -1,7 +1,7 @@
 //! The calls of `foreread.h`.
 //!
-//! Invariant: each call enters the library ([`inside`](crate::inside)), finds its client and
-//! catches what might unwind; nothing else happens here. Their comments are the header's.
+//! Invariant: each call enters the library ([`inside`](crate::inside)), converts arguments and results, and
+//! catches panics. The work itself is done in other modules. The calls' comments are the header's.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -23,11 +23,11 @@ use crate::inside;
 use crate::process::{self, Process};
 use crate::{real, regions};
 
-/// Bytes of options of any version to come, at most: a size beyond was never set, and there may be no
-/// memory to look at.
+/// Limit of the options' size in any future version, in bytes. A larger size is garbage, and the memory behind it
+/// may not be mapped.
 const LONGEST_OPTIONS: usize = 4096;
 
-/// Runs a call inside the library; a panic costs the call. The program's errno stays.
+/// Runs a call inside the library. A panic becomes `-ENOTRECOVERABLE`. The program's errno stays unchanged.
 fn call<T: From<c_int>>(body: impl FnOnce() -> Result<T, c_int>) -> T {
     let errno = real::errno();
     let inside = match inside::enter() {
@@ -46,29 +46,29 @@ fn client(client: *mut foreread_client) -> Result<Arc<Handle>, c_int> {
 
 /// Registers a client.
 ///
-/// A client is one list of coming reads. A process may have several, and a file may be in
-/// several.
+/// A client is one list of the program's next reads. A process may have several clients, and a
+/// file may be in several.
 ///
 /// The callback, unless it is null, is called as callback(arg, marked_fd, marked_offset,
 /// requested_fd, requested_offset)
 /// - when a read in one of the client's regions is not on its list, and
-/// - when a list that was declared complete (FOREREAD_DONE) runs out: at the read that matches its
-///   last entry.
+/// - when a complete list (FOREREAD_DONE) runs out: at the read that matches its last entry.
 ///
 /// It is called on the reading thread, before the read, without any lock held. It may call any
-/// function of this library, foreread_request_prefetching() above all, and may read: its own
-/// reads are not looked up in any list. It is told the most recent marked access (-1 and -1 if
-/// there was none; it may be the one requested) and the access requested. One callback runs at a
-/// time for each client: a read on another thread meanwhile neither calls nor waits. A callback
-/// that supplies nothing is asked again after 1, 2, 4, and so on up to 1024 such reads. One that
-/// never returns holds up its own thread only. It must return by returning: not by longjmp(), by
-/// pthread_exit(), nor by a C++ exception. It is never called from a signal handler.
+/// function of this library, especially foreread_request_prefetching(), and may read: its own
+/// reads are not matched with any list. Its arguments are the most recent marked access (-1 and -1
+/// if there was none; it may be the requested one) and the requested access. One callback runs at
+/// a time for each client: reads on other threads meanwhile neither call it nor wait for it. A
+/// callback that supplies no entries is called again only after 1, 2, 4 and so on up to 1024 such
+/// reads. A callback that never returns blocks only its own thread. It must end by returning, not
+/// by longjmp(), pthread_exit() or a C++ exception. It is never called from a signal handler.
 ///
-/// @param client   where the client is put.
+/// @param client   receives the client.
 /// @param options  null for the defaults.
 /// @return 0, or
 ///         -EFAULT if client is null;
-///         -EINVAL if options->struct_size is too small or a flag has no meaning;
+///         -EINVAL if options->struct_size is too small, a flag has no meaning, or process is no
+///         process number;
 ///         -E2BIG if options has members that this version does not know, and they are not zero,
 ///         or if options->struct_size is more than 4096;
 ///         -EAGAIN if the threads cannot be started.
@@ -83,21 +83,22 @@ pub unsafe extern "C" fn foreread_register_client(
         if client.is_null() {
             return Err(-libc::EFAULT);
         }
-        // SAFETY: null, or the program's options, as long as they say.
+        // SAFETY: null, or the program's options, of the size that they state.
         let (options, timed) = unsafe { chosen(options) }?;
         let process = Process::begin()?;
         let number = process.add(Handle::new(options, timed, callback, arg)?);
-        // SAFETY: not null, and the program's place for the answer.
+        // SAFETY: not null, and the program's memory for the result.
         unsafe { client.write(std::ptr::without_provenance_mut(number)) };
         Ok(0)
     })
 }
 
-/// Ends a client: stops fetching, forgets its regions, and writes its report if one was asked
-/// for.
+/// Ends a client: stops fetching, removes its regions, and writes its report if one was
+/// requested.
 ///
-/// May be called from the callback. A callback that runs on another thread meanwhile runs on: its
-/// argument has to outlive it. What was fetched stays in memory.
+/// May be called from the callback. A call or callback that is still running on the client runs to
+/// its end, and the fetching and the report end after it: the callback's argument has to outlive
+/// it. Fetched pages stay in memory.
 ///
 /// @return 0, -EINVAL (not a client), or -ECHILD.
 #[unsafe(no_mangle)]
@@ -105,12 +106,12 @@ pub unsafe extern "C" fn foreread_unregister_client(client: *mut foreread_client
     call(|| Process::remove(client.addr()).map(|_| 0))
 }
 
-/// Registers a file by its path, for programs that read by means of their own (mmap, io_uring)
-/// and tell by foreread_reading() or foreread_at().
+/// Registers a file by its path, for programs whose reads are not intercepted (mmap, io_uring) and
+/// that report them by foreread_reading() or foreread_at().
 ///
-/// @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, good wherever this
-///         header takes a descriptor, and for nothing else; the same again for the same file. Or
-///         -EFAULT (null path), -ENOENT, -EACCES and the like (as open() has it), -ENODEV (not a
+/// @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, which is valid only
+///         where this header expects a descriptor. The same file has the same one each time. Or
+///         -EFAULT (null path), -ENOENT, -EACCES and other errors of open(), -ENODEV (not a
 ///         regular file), -EINVAL (not a client), -ECHILD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_file(
@@ -125,33 +126,33 @@ pub unsafe extern "C" fn foreread_register_file(
     })
 }
 
-/// Registers a region: reads of these bytes through this descriptor count.
+/// Registers a region: reads of these bytes through this descriptor are matched with the list.
 ///
-/// Regions may overlap. The list may name any byte of the file; the regions say which reads are
-/// looked up in it, and which call back. Reads through another descriptor of the file, dup()
-/// included, do not count unless it is registered too. Closing the descriptor ends the counting,
-/// not the prefetching: the library has its own opening of the file. The same number opened anew
-/// is another descriptor.
+/// Regions may overlap. Entries may name any bytes of the file; the regions decide which reads are
+/// matched and may call the callback. Reads through another descriptor of the file, one made by
+/// dup() included, are not matched unless it is registered too. Closing the descriptor ends the
+/// matching but not the prefetching, because the library opens the file itself. A new descriptor
+/// with the same number is a different one.
 ///
-/// While the list reads the file in no order, the library turns the kernel's read-ahead off on
-/// the descriptor (POSIX_FADV_RANDOM); while it reads it from front to back (2 MiB and more), twice as
-/// long (POSIX_FADV_SEQUENTIAL). And back to what it was afterwards: when the list has run out, the
-/// descriptor is closed, the client or the program ends. Never if the program gave such advice
-/// itself.
+/// While most of the file's entries do not continue the one before, the library turns the kernel's
+/// read-ahead off on the descriptor (POSIX_FADV_RANDOM). While the list reads 2 MiB or more of the
+/// file from front to back, it doubles the read-ahead (POSIX_FADV_SEQUENTIAL). It restores the
+/// read-ahead when the list has run out, the descriptor is closed, or the client or the program
+/// ends. If the program itself gave such advice, the library gives none.
 ///
 /// @param fd     a descriptor of a regular file, open for reading, or a pseudo-descriptor.
 /// @param start  first byte.
-/// @param end    one past the last; UINT64_MAX for the rest of the file, however it grows.
+/// @param end    one past the last byte; UINT64_MAX for the rest of the file, however it grows.
 /// @return the region's number, 0 or more, or
-///         -EINVAL if start is not below end, or for what is not a client;
+///         -EINVAL if start is not below end, or if client is none;
 ///         -EBADF if the descriptor is closed or not open for reading, or no pseudo-descriptor of
 ///         this client;
 ///         -ENODEV if it is not a regular file;
-///         -ERANGE if the region begins at or past the end of the file (an empty file's may begin
-///         at 0);
-///         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, where the library cannot open
-///         the file for itself, -EACCES (this user may not), -ENOENT (there is no /proc) and the
-///         like, as open() has it.
+///         -ERANGE if the region begins at or past the end of the file (in an empty file it may
+///         begin at 0);
+///         -EMFILE if the descriptor is 1048576 or more; -ECHILD. Or, if the library cannot open
+///         the file itself, -EACCES (this user may not), -ENOENT (there is no /proc) and other
+///         errors of open().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_register_region(
     client: *mut foreread_client,
@@ -162,8 +163,8 @@ pub unsafe extern "C" fn foreread_register_region(
     call(|| regions::add(&self::client(client)?, fd, start, end))
 }
 
-/// Takes a region back. Without any region left of a descriptor, entries that name it are not
-/// fetched any more.
+/// Removes a region. When no descriptor of a file has a region left, and the file is not
+/// registered by its path either, its entries are no longer fetched.
 ///
 /// @return 0, -ENOENT (no such region), -EINVAL (not a client), or -ECHILD.
 #[unsafe(no_mangle)]
@@ -174,27 +175,29 @@ pub unsafe extern "C" fn foreread_unregister_region(
     call(|| regions::remove(&self::client(client)?, region).map(|()| 0))
 }
 
-/// Hands over the list of coming reads, or more of it.
+/// Passes on the list of the program's next reads, or more of it.
 ///
-/// Entries are numbered: from 0 at each FOREREAD_SET, on and on by FOREREAD_APPEND. A read is on
-/// the list if it shares a byte with an entry ahead, or with one of the last 4096 passed. An
-/// entry that it matches is passed, and so are those before it.
+/// Entries are numbered from 0 at each FOREREAD_SET; FOREREAD_APPEND continues the numbering. A
+/// read is on the list if it shares a byte with an entry ahead, or with one of the last 4096
+/// passed. The matched entry is passed then, with all before it. A match more than 4096 entries
+/// ahead passes nothing until a second read, within 4096 entries after it, confirms it.
 ///
-/// Entries that are duplicate, overlap, lie in holes or past the end of the file are no errors:
-/// nothing is fetched twice, nor where there is nothing, and what is not fetched is not issued. An
-/// entry is fetched as far as its file goes when its turn comes. One that begins past the end holds
-/// no memory, and is fetched once the file has grown that far, unless the program has passed it.
+/// Entries may repeat, overlap, or be in holes or past the end of their file: no page is fetched
+/// twice, holes are not fetched, and only fetched bytes count as issued. An entry is fetched up to
+/// the end that its file has when its turn comes. An entry that begins past the end uses no budget,
+/// and is fetched once the file has grown that far, unless the program has passed it.
 ///
 /// @param entries  n entries, in the order of the reads; may be null if n is 0. They are copied.
 /// @param flags    FOREREAD_SET (the default), FOREREAD_APPEND, FOREREAD_CLEAR, FOREREAD_DONE,
 ///                 combined.
-/// @return how many entries were accepted, the first ones. Fewer than n: the list is full, and the
-///         rest is to be handed over later or from the callback. Or
+/// @return the number of accepted entries, the first ones. If it is less than n, the list is full:
+///         pass on the other entries later, or from the callback. Or
 ///         -EFAULT if entries is null and n is not 0;
 ///         -EINVAL if flags contradict each other or have no meaning, if an entry has flags without
-///         meaning or ends past 2^63 - 1, or for what is not a client;
-///         -EBADF if an entry's descriptor is closed, has become another file's, or has no region;
-///         -ENOMEM if there is no memory for them; -ECHILD. The list is unchanged then.
+///         meaning or ends past 2^63 - 1, or if client is none;
+///         -EBADF if an entry's descriptor is closed, refers to another file by now, or has no
+///         region;
+///         -ENOMEM if there is no memory for them; -ECHILD. After an error the list is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_request_prefetching(
     client: *mut foreread_client,
@@ -219,8 +222,9 @@ pub unsafe extern "C" fn foreread_request_prefetching(
     })
 }
 
-/// Tells that the program is at entry n: the same as reading it. For programs whose reads are
-/// not intercepted. Telling every so many entries is enough.
+/// Reports that the program is at entry n: equivalent to reading it. For programs whose reads are
+/// not intercepted. A report for every few entries is enough. An entry that is not listed yet will
+/// be passed when it is.
 ///
 /// @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or
 ///         -ECHILD.
@@ -232,8 +236,8 @@ pub unsafe extern "C" fn foreread_at(client: *mut foreread_client, n: u64) -> c_
     })
 }
 
-/// Tells that the program is about to read these bytes: what interception does by itself. For
-/// reads that are not intercepted (stdio, mmap, io_uring), just before they are made.
+/// Reports that the program is about to read these bytes. For reads that are not intercepted
+/// (stdio, mmap, io_uring): call it just before each.
 ///
 /// @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
 ///         the bytes end past 2^63 - 1), or -ECHILD.
@@ -250,12 +254,12 @@ pub unsafe extern "C" fn foreread_reading(
     })
 }
 
-/// Tells that a read announced by foreread_reading() is over, and how long it took. Of a client
-/// registered with FOREREAD_TIMED, only then does the read count as made: whether it waited for the
-/// device tells how far ahead to fetch, and how much. Otherwise it does nothing.
+/// Reports that a read announced by foreread_reading() is over, and how long it took. The wait
+/// shows the library how far ahead to fetch, and how much. Reads of a client with FOREREAD_TIMED
+/// count as made only when they are reported here. For other clients this call does nothing.
 ///
 /// @param length       bytes read, which may be fewer than announced.
-/// @param nanoseconds  between the beginning of the read and its end, which is now.
+/// @param nanoseconds  duration of the read, which ends now.
 /// @return 0, -EBADF (the client has no region for this descriptor), -EINVAL (not a client, or
 ///         the bytes end past 2^63 - 1), or -ECHILD.
 #[unsafe(no_mangle)]
@@ -273,7 +277,7 @@ pub unsafe extern "C" fn foreread_read_done(
     })
 }
 
-/// Tells where a client stands. Of stats, as many members are set as its struct_size covers.
+/// Writes a client's statistics to stats: as many members as its struct_size covers.
 ///
 /// @return 0, -EFAULT (null stats), -EINVAL (not a client, or struct_size too small), or -ECHILD.
 #[unsafe(no_mangle)]
@@ -285,23 +289,23 @@ pub unsafe extern "C" fn foreread_get_stats(
         let handle = self::client(client)?;
         // SAFETY: null, or the program's structure.
         let size = unsafe { covered(stats) }?;
-        // SAFETY: as long as it says.
+        // SAFETY: of the size that it states.
         unsafe { tell(stats, size, handle.client.stats()) };
         Ok(0)
     })
 }
 
-/// Ends a client as foreread_unregister_client() does, and tells its last statistics with the
-/// account closed: each byte issued is useful, late, wasted, evicted or infill. Of stats, as many
-/// members are set as its struct_size covers.
+/// Ends a client as foreread_unregister_client() does, and writes its final statistics to stats: as
+/// many members as its struct_size covers. Their account is closed: each byte issued is useful,
+/// late, wasted, evicted or infill.
 ///
-/// The client has ended when this returns, whoever else is in a call on it.
+/// The client has ended when this returns, even if other threads are in calls on it.
 ///
 /// @return 0;
 ///         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too
-///         small), or -ECHILD: a client goes on then;
-///         -ENOTRECOVERABLE if the library has failed within: the client has ended, and stats has
-///         of its account what was known.
+///         small), or -ECHILD: the client continues;
+///         -ENOTRECOVERABLE after an internal failure: the client has ended, and the account in
+///         stats may not be closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn foreread_finish_client(
     client: *mut foreread_client,
@@ -313,7 +317,7 @@ pub unsafe extern "C" fn foreread_finish_client(
         let size = unsafe { covered(stats) }?;
         let handle = Process::remove(client.addr())?;
         let last = handle.client.close().ok_or(-libc::EINVAL)?.stats;
-        // SAFETY: as long as it says.
+        // SAFETY: of the size that it states.
         unsafe { tell(stats, size, last) };
         if last.ledger.is_closed() {
             Ok(0)
@@ -323,13 +327,13 @@ pub unsafe extern "C" fn foreread_finish_client(
     })
 }
 
-/// What a code means, in a sentence without a full stop. Never null, never to be freed.
+/// The meaning of a code, as a sentence without a full stop. Never null; not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn foreread_strerror(code: c_int) -> *const c_char {
     sentence(code).as_ptr()
 }
 
-/// The library's version, as in "1.2.3". Never null, never to be freed.
+/// The library's version, as in "1.2.3". Never null; not to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn foreread_version() -> *const c_char {
     const VERSION: &CStr =
@@ -348,7 +352,7 @@ fn read(offset: u64, length: u64) -> Result<Extent, c_int> {
     }
 }
 
-/// What a request's flags ask for; `None` if they contradict each other or have no meaning.
+/// The flags of a request; `None` if they contradict each other or have no meaning.
 fn how(bits: c_uint) -> Option<Flags> {
     let meanings = [
         (FOREREAD_SET, Flags::SET),
@@ -368,7 +372,10 @@ fn how(bits: c_uint) -> Option<Flags> {
     (left == 0 && bits & both != both).then_some(flags)
 }
 
-/// How many bytes of a program's statistics there are.
+/// The size of the program's structure in bytes, as its first member states.
+///
+/// # Errors
+/// `-EFAULT` if it is null, `-EINVAL` if it has no room for its first member.
 ///
 /// # Safety
 /// `stats` is null or begins with its size.
@@ -384,7 +391,7 @@ unsafe fn covered(stats: *const foreread_stats) -> Result<u64, c_int> {
     Ok(size)
 }
 
-/// Sets as many members of a program's statistics as there are.
+/// Writes as many members of the statistics as the program's structure has.
 ///
 /// # Safety
 /// `stats` points to `size` bytes.
@@ -394,13 +401,16 @@ unsafe fn tell(stats: *mut foreread_stats, size: u64, now: Stats) {
         ..now.into()
     };
     let length = size_of::<foreread_stats>().min(usize::try_from(size).unwrap_or(usize::MAX));
-    // SAFETY: no more than the program has, nor than we have.
+    // SAFETY: no more bytes than either structure has.
     unsafe {
         std::ptr::copy_nonoverlapping((&raw const told).cast::<u8>(), stats.cast::<u8>(), length);
     }
 }
 
-/// The program's options, of whatever version, and whether it tells when its reads are over.
+/// The program's options, of any version, and true if it reports the ends of its reads.
+///
+/// # Errors
+/// As documented for `foreread_register_client`.
 ///
 /// # Safety
 /// `options` is null or points to as many bytes as its first member says.
@@ -422,12 +432,12 @@ unsafe fn chosen(options: *const foreread_options) -> Result<(Options, bool), c_
     // SAFETY: zero is a value of every member.
     let mut ours: foreread_options = unsafe { std::mem::zeroed() };
     let bytes = options.cast::<u8>();
-    // SAFETY: no more than the program has, nor than we have.
+    // SAFETY: no more bytes than either structure has.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes, (&raw mut ours).cast::<u8>(), size.min(known));
     }
     for n in known..size {
-        // SAFETY: within what the program says it has.
+        // SAFETY: within the size that the program states.
         if unsafe { bytes.add(n).read() } != 0 {
             return Err(-libc::E2BIG);
         }

@@ -1,13 +1,13 @@
-//! Whose reads count: the descriptors for which a client has a region.
+//! The descriptors whose reads are matched: those for which a client has a region.
 //!
-//! Invariant: a byte of [`FLAGS`] says whether a descriptor may be in the table; it is set after
-//! the table has the descriptor and cleared, without any lock, when the program closes it. A
-//! cleared flag ends the entry: registering the same number again begins anew. Closings that
-//! nobody saw (fclose, direct system calls) are found out by comparing device and inode, at the
-//! first of every few reads and before any callback: each time would cost as much as a read does.
+//! Invariant: a byte of [`FLAGS`] shows whether a descriptor may be in the table. It is set after the
+//! descriptor was entered in the table, and cleared, without any lock, when the program closes the descriptor. A
+//! cleared flag makes the entry invalid: a new registration of the same number replaces it. A closing that was
+//! not intercepted (fclose, direct system calls) is noticed because device and inode differ. They are compared
+//! at one of every 16 reads and before any callback: a comparison at each read would cost as much as the read.
 //!
-//! Data flow: [`crate::calls`] join and leave; [`crate::intercept`] asks at each read and tells
-//! of closings.
+//! Data flow: [`crate::regions`] and [`crate::process`] add and remove users; [`crate::intercept`] looks up the
+//! descriptor of each read, and reports closings.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -19,18 +19,17 @@ use foreread_client::{Advice, Extent, FileId, Match};
 use crate::handle::Handle;
 use crate::real;
 
-/// Descriptors that can be registered: the kernel's default limit. Untouched pages of the table
-/// take no memory.
+/// Descriptors that can be registered: the kernel's default limit. Unused pages of [`FLAGS`] take no memory.
 const DESCRIPTORS: usize = 1 << 20;
 /// The descriptor is in the table.
 const REGISTERED: u8 = 1;
-/// The program has chosen the kernel's read-ahead on it.
+/// The program has given advice on the kernel's read-ahead for it.
 const CHOSEN: u8 = 2;
-/// The kernel's read-ahead is off on it, by us.
+/// The library has turned the kernel's read-ahead off on it.
 const QUIET: u8 = 4;
-/// The kernel's read-ahead is twice as long on it, by us.
+/// The library has doubled the kernel's read-ahead on it.
 const LONG: u8 = 8;
-/// Reads of a descriptor from one look at what it is, and how it is read, to the next.
+/// At one of this many reads of a descriptor, its file is compared, and the advice for its read-ahead is updated.
 const LOOK_EVERY: u32 = 16;
 
 static FLAGS: [AtomicU8; DESCRIPTORS] = [const { AtomicU8::new(0) }; DESCRIPTORS];
@@ -40,27 +39,27 @@ fn flags(fd: c_int) -> Option<&'static AtomicU8> {
     FLAGS.get(usize::try_from(fd).ok()?)
 }
 
-/// Whether a client may have a region for this descriptor.
+/// True if a client may have a region for this descriptor.
 #[inline(always)]
 pub fn flagged(fd: c_int) -> bool {
     flags(fd).is_some_and(|flags| flags.load(Ordering::Relaxed) & REGISTERED != 0)
 }
 
-/// Whether anything is known of this descriptor.
+/// True if any flag of this descriptor is set.
 #[inline(always)]
 pub fn known(fd: c_int) -> bool {
     flags(fd).is_some_and(|flags| flags.load(Ordering::Relaxed) != 0)
 }
 
-/// The number means another file from now on, or none. Takes no lock.
+/// The descriptor was closed or replaced: clears its flags. Takes no lock.
 pub fn closed(fd: c_int) {
     if let Some(flags) = flags(fd) {
         flags.store(0, Ordering::Relaxed);
     }
 }
 
-/// The kernel's read-ahead as the program had it, for others may share the opening (`dup`, `fork`). Takes no
-/// lock.
+/// Restores the kernel's read-ahead, unless the program has chosen it meanwhile: other descriptors may share the
+/// opening (`dup`, `fork`). Takes no lock.
 pub fn restore(fd: c_int) {
     let Some(flags) = flags(fd) else { return };
     let before = flags.fetch_and(!(QUIET | LONG), Ordering::Relaxed);
@@ -69,20 +68,20 @@ pub fn restore(fd: c_int) {
     }
 }
 
-/// The program chooses the kernel's read-ahead on this descriptor itself; whether it had not before.
+/// The program gives advice on the kernel's read-ahead for this descriptor. True if it had given none before.
 pub fn chosen(fd: c_int) -> bool {
     flags(fd).is_some_and(|flags| flags.fetch_or(CHOSEN, Ordering::Relaxed) & CHOSEN == 0)
 }
 
-/// It has not, after all.
+/// The program's first advice was refused.
 pub fn not_chosen(fd: c_int) {
     if let Some(flags) = flags(fd) {
         flags.fetch_and(!CHOSEN, Ordering::Relaxed);
     }
 }
 
-/// Make the kernel's read-ahead on a registered descriptor `how` ([`QUIET`], [`LONG`]), by this advice, if it is not yet
-/// and the program has not chosen it.
+/// Gives this advice for a registered descriptor, unless its read-ahead is already in the state `how` ([`QUIET`] or
+/// [`LONG`]), or the program has chosen the read-ahead.
 fn change(fd: c_int, how: u8, advice: c_int) {
     let Some(flags) = flags(fd) else { return };
     let wanted = |now: u8| {
@@ -95,7 +94,7 @@ fn change(fd: c_int, how: u8, advice: c_int) {
     }
 }
 
-/// No descriptor is registered, and none quiet by us. What the program chose still holds.
+/// Clears all flags but [`CHOSEN`]: the program's own advice still holds.
 pub fn unflag_all() {
     for flags in &FLAGS {
         if flags.load(Ordering::Relaxed) & (REGISTERED | QUIET | LONG) != 0 {
@@ -120,7 +119,7 @@ pub struct Descriptor {
     seen: Arc<Seen>,
 }
 
-/// What is known of a descriptor, whoever its users are.
+/// State of a descriptor that all its users share.
 #[derive(Default)]
 struct Seen {
     reads: AtomicU32,
@@ -129,8 +128,8 @@ struct Seen {
 }
 
 impl Descriptor {
-    /// How much of a read lies inside the file; `None` if nothing does, or if the number has
-    /// become another file's.
+    /// Bytes of a read that are inside the file; `None` if there are none, or if the number refers to another
+    /// file by now.
     pub fn span(&self, fd: c_int, offset: u64, wanted: u64) -> Option<u64> {
         let reads = self.seen.reads.fetch_add(1, Ordering::Relaxed);
         let mut size = self.seen.size.load(Ordering::Relaxed);
@@ -146,7 +145,7 @@ impl Descriptor {
         (length > 0).then_some(length)
     }
 
-    /// The program is about to read: tells the clients, who may call back.
+    /// The program is about to read: passes the read to the clients, which may call their callbacks.
     pub fn reading(&self, fd: c_int, extent: Extent) {
         let mut parted = false;
         for user in &self.users {
@@ -166,8 +165,8 @@ impl Descriptor {
         }
     }
 
-    /// The kernel's read-ahead is off while all lists say that the reads jump about, and longer while all say that they go
-    /// from front to back.
+    /// Turns the kernel's read-ahead off while the reads jump in all lists, and doubles it while they go from front
+    /// to back in all lists.
     fn adjust(&self, fd: c_int) {
         let of = |user: &User| user.handle.client.advice(user.file);
         let mut advice = self.users.iter().map(of);
@@ -181,14 +180,14 @@ impl Descriptor {
         }
     }
 
-    /// As the program had it; what it has chosen meanwhile stays.
+    /// Restores the kernel's read-ahead, if the descriptor still refers to its file.
     fn restore(&self, fd: c_int) {
         if real::facts(fd).is_ok_and(|facts| facts.file == self.file) {
             restore(fd);
         }
     }
 
-    /// The same with other users.
+    /// This descriptor with other users.
     fn with(&self, users: Vec<User>) -> Arc<Self> {
         Arc::new(Self {
             file: self.file,
@@ -209,7 +208,7 @@ impl Descriptors {
         table.get(&fd).cloned()
     }
 
-    /// Counts one more region of a client on a descriptor of the file (device and inode).
+    /// Adds one region of a client to a descriptor of the file `identity` (device and inode).
     ///
     /// # Errors
     /// `-EMFILE` if its number is too high.
@@ -249,7 +248,7 @@ impl Descriptors {
         Ok(())
     }
 
-    /// Counts one region less of a client on a descriptor.
+    /// Removes one region of a client from a descriptor.
     pub fn part(&self, fd: c_int, handle: &Arc<Handle>) {
         self.change(Some(fd), |users| {
             for user in users.iter_mut() {
@@ -259,14 +258,14 @@ impl Descriptors {
         });
     }
 
-    /// Forgets a client on all descriptors.
+    /// Removes a client from all descriptors.
     pub fn leave(&self, handle: &Arc<Handle>) {
         self.change(None, |users| {
             users.retain(|user| !Arc::ptr_eq(&user.handle, handle));
         });
     }
 
-    /// The kernel's read-ahead as the program had it, wherever nobody is just changing the table.
+    /// Restores the kernel's read-ahead on all descriptors, unless a thread is changing the table.
     pub fn restore_all(&self) {
         let Ok(table) = self.0.try_read() else { return };
         for (&fd, descriptor) in table.iter().filter(|&(&fd, _)| flagged(fd)) {

@@ -1,4 +1,4 @@
-//! Errors as C has them: negative errno values.
+//! Errors for C: negative errno values.
 //!
 //! Invariant: every value that a call returns has a sentence in [`sentence`].
 
@@ -19,7 +19,7 @@ pub fn code(error: &Error) -> c_int {
     }
 }
 
-/// What a code means, in this library's terms.
+/// The meaning of a code in this library's terms.
 pub fn sentence(code: c_int) -> &'static CStr {
     match code.checked_neg().unwrap_or(0) {
         0 => c"success",

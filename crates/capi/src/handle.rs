@@ -1,10 +1,9 @@
-//! One client as C sees it: numbers for files and regions, a function pointer for the callback.
+//! One client for C: numbers for files and regions, a function pointer for the callback.
 //!
-//! Invariant: a number handed out by the client (a file's, a region's) is known here under the
-//! descriptor that the program gave for it, and that descriptor is the one the callback is told.
-//! No lock of this module is held while the client is called.
+//! Invariant: for each number of a file or region that the client gives, the descriptor that the program used is
+//! stored here, and the callback is given this descriptor. The names are not locked while the client is called.
 //!
-//! Data flow: [`crate::calls`] → [`Handle`] → [`Client`]; callbacks the other way.
+//! Data flow: [`crate::calls`] → [`Handle`] → [`Client`]; callbacks go the other way.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -20,15 +19,15 @@ use crate::errors::code;
 use crate::inside;
 use crate::real;
 
-/// Entries handed to the client at a time, so that a long list is not held in memory twice.
+/// Entries passed to the client at a time, so that a long list is not in memory twice.
 const AT_ONCE: usize = 1 << 16;
-/// Entries from which on a list is long: whether there is memory for it is looked up.
+/// For a list of at least this many entries, the free memory is checked first.
 const LONG: usize = 4096;
-/// Bytes that have to be free besides a long list, for the session that follows it.
+/// Bytes that must stay free beside a long list, for the session.
 const SPARE: usize = 16 << 20;
 
 thread_local! {
-    /// The descriptor that this thread is reading; -1 if it told its place otherwise.
+    /// The descriptor that this thread is reading; -1 if it has reported its position by `foreread_at`.
     static READING: Cell<c_int> = const { Cell::new(-1) };
 }
 
@@ -44,7 +43,7 @@ unsafe impl Sync for Argument {}
 /// The program's names for its files and regions.
 #[derive(Default)]
 pub struct Names {
-    /// Descriptors with regions, and how many.
+    /// Descriptors with regions: the file, and the number of regions.
     open: HashMap<c_int, (FileId, u32)>,
     /// Files registered by path.
     by_path: HashMap<FileId, PathBuf>,
@@ -54,7 +53,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The path of a file that was registered by it.
+    /// The path of a file that was registered by its path.
     pub fn path(&self, file: FileId) -> Option<PathBuf> {
         self.by_path.get(&file).cloned()
     }
@@ -70,19 +69,19 @@ impl Names {
         if open.0 == file {
             open.1 += 1;
         } else {
-            // The number was another file's, whose regions live on without it.
+            // The descriptor's number belonged to another file. That file's regions stay, without a descriptor.
             *open = (file, 1);
         }
         self.told.insert(file, fd);
         self.enter(region, fd, file);
     }
 
-    /// A region goes; the descriptor and the file it was registered with.
+    /// Removes a region. Returns the descriptor and the file it was registered with.
     pub fn leave(&mut self, region: RegionId) -> Option<(c_int, FileId)> {
         self.regions.remove(&region)
     }
 
-    /// A descriptor has one region less of a file; false if the number has become another file's.
+    /// Removes one region of a file from a descriptor. False if the number refers to another file by now.
     pub fn part(&mut self, fd: c_int, file: FileId) -> bool {
         let Some((of, regions)) = self.open.get_mut(&fd) else {
             return false;
@@ -108,11 +107,11 @@ pub struct Handle {
     /// The client itself.
     pub client: Client,
     names: Arc<Mutex<Names>>,
-    /// Whether the program tells when the reads are over that it announces.
+    /// True if the program reports the ends of the reads that it announces.
     timed: bool,
-    /// Entries that the list may hold.
+    /// Entries that the list may hold ahead of the program.
     capacity: usize,
-    /// Held while a list is handed over, in as many parts as it takes: two lists never mix.
+    /// Locked while a list is passed on in parts, so that two lists never mix.
     handing_over: Mutex<()>,
 }
 
@@ -136,7 +135,7 @@ impl Handle {
                 let argument = &argument;
                 let fd = READING.get();
                 let file = missed.requested.0;
-                // The number may be another file's since the last look.
+                // The number may refer to another file since the last comparison.
                 if fd_is_real(fd) && still(fd, file, client).is_err() {
                     return;
                 }
@@ -178,10 +177,10 @@ impl Handle {
         lock(&self.names)
     }
 
-    /// Registers a file by its path; its pseudo-descriptor.
+    /// Registers a file by its path. Returns its pseudo-descriptor.
     ///
     /// # Errors
-    /// The negative errno of opening it; `-ENODEV` if it is not a regular file.
+    /// The negative errno of finding or opening it; `-ENODEV` if it is not a regular file.
     pub fn add_path(&self, path: &Path) -> Result<c_int, c_int> {
         // The working directory may change.
         let path = path.canonicalize().map_err(|error| system(&error))?;
@@ -199,17 +198,17 @@ impl Handle {
             return Ok(fd);
         }
         drop(names);
-        // Registered once is enough.
+        // It was registered by path before, and one registration is enough.
         self.client
             .remove_file(file)
             .map_err(|error| code(&error))?;
         Ok(fd)
     }
 
-    /// Hands a list over; how many entries were accepted, the first ones.
+    /// Passes on a list. Returns the number of accepted entries, the first ones.
     ///
     /// # Errors
-    /// As documented for `foreread_request_prefetching`; then nothing has changed.
+    /// As documented for `foreread_request_prefetching`.
     pub fn request(&self, entries: &[foreread_entry], flags: Flags) -> Result<usize, c_int> {
         let files = self.resolve(entries)?;
         if entries.len() >= LONG && !self.has_memory(entries.len()) {
@@ -246,16 +245,19 @@ impl Handle {
         Ok(accepted)
     }
 
-    /// Whether there is memory for so many entries more, where it is limited (`RLIMIT_AS`): to find none
-    /// later would end the process.
+    /// True if there is memory for this many more entries, as memory may be limited (`RLIMIT_AS`). An allocation that
+    /// fails later would end the process.
     fn has_memory(&self, entries: usize) -> bool {
-        // An entry takes less in the list than it does here; its index, which grows in steps, up to 32 bytes.
+        // An entry takes less memory in the list than in C; the index, which grows in steps, takes up to 32 bytes more.
         let index = entries.min(self.capacity) * 32;
         let bytes = entries * size_of::<foreread_entry>() + index + SPARE;
         Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
     }
 
-    /// The files that a list names, each entry found sound.
+    /// Checks all entries of a list. Returns the files that they name.
+    ///
+    /// # Errors
+    /// `-EINVAL` for flags or bytes without meaning; those of [`Self::file`].
     fn resolve(&self, entries: &[foreread_entry]) -> Result<HashMap<c_int, FileId>, c_int> {
         let mut files = HashMap::new();
         let mut last = None;
@@ -272,7 +274,7 @@ impl Handle {
         Ok(files)
     }
 
-    /// The program is about to read, by whatever means.
+    /// The program is about to make a read that is not intercepted.
     ///
     /// # Errors
     /// `-EBADF` if the client does not know the descriptor.
@@ -286,7 +288,7 @@ impl Handle {
         told.map(drop).map_err(|error| code(&error))
     }
 
-    /// A read that the program announced is over, after so long.
+    /// A read that the program announced is over, and `took` this long.
     ///
     /// # Errors
     /// `-EBADF` if the client does not know the descriptor.
@@ -300,7 +302,7 @@ impl Handle {
         Ok(())
     }
 
-    /// The same for a file that the client is known to have.
+    /// This thread is about to read a file of the client; the callback is called if it is due.
     ///
     /// # Errors
     /// Those of the client.
@@ -309,6 +311,9 @@ impl Handle {
     }
 
     /// The client's file behind a descriptor or pseudo-descriptor.
+    ///
+    /// # Errors
+    /// `-EBADF` if the client does not know the descriptor, or it is closed or refers to another file by now.
     pub fn file(&self, fd: c_int) -> Result<FileId, c_int> {
         if let Some(file) = fd.checked_sub(FOREREAD_FIRST_FILE).filter(|&n| n >= 0) {
             let file = FileId(file as u32);
@@ -320,7 +325,7 @@ impl Handle {
     }
 }
 
-/// Does something that may call back, as this thread's reading of a descriptor.
+/// Runs `act`, which may call the callback, while this thread counts as reading the descriptor.
 fn on<T>(fd: c_int, act: impl FnOnce() -> T) -> T {
     let before = READING.replace(fd);
     let done = act();
@@ -328,10 +333,10 @@ fn on<T>(fd: c_int, act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The file behind a descriptor, as the client it is registered with knows it.
+/// `file`, if the descriptor still refers to it.
 ///
 /// # Errors
-/// `-EBADF` if the descriptor is closed or has become another file's.
+/// `-EBADF` if the descriptor is closed or refers to another file.
 fn still(fd: c_int, file: FileId, client: &Client) -> Result<FileId, c_int> {
     let facts = real::facts(fd)?;
     if client.identity(file) == Some(facts.file) {
@@ -355,7 +360,7 @@ fn pseudo(file: FileId) -> Option<c_int> {
         .checked_add(FOREREAD_FIRST_FILE)
 }
 
-/// Whether this is a descriptor of the process, and not a pseudo-descriptor.
+/// True for a descriptor of the process; false for a pseudo-descriptor or a negative number.
 pub fn fd_is_real(fd: c_int) -> bool {
     (0..FOREREAD_FIRST_FILE).contains(&fd)
 }

@@ -1,13 +1,12 @@
-//! Where the calling thread is: in the program, in the library, or in the program's callback.
+//! Tracks whether the calling thread is in the program, in the library, or in the program's callback.
 //!
-//! Invariant: a thread that may hold one of the library's locks is [`Caller::Library`], and whoever
-//! finds itself there (a signal handler; the library's own reads and closes) takes no lock: reads
-//! pass straight through and calls answer `-EDEADLK`. In the callback no lock is held: calls work,
-//! and reads pass straight through. In both, the thread cannot be cancelled: that unwinds its stack,
-//! which Rust's functions do not survive. It is cancelled by the read itself, or later.
+//! Invariant: a thread that may hold one of the library's locks is in the state [`Caller::Library`]. In this state no
+//! further lock is taken, neither by a signal handler nor by the library's own reads and closings: reads are not
+//! matched, and calls return `-EDEADLK`. In the callback no lock is held: calls work, and reads are not matched. In
+//! both states the thread cannot be cancelled, because cancellation would unwind the stack through Rust functions. The
+//! cancellation takes effect in the read itself, or later.
 //!
-//! Data flow: [`enter`] on the way in, its guard on the way out; [`outside`] is asked by the
-//! interposers.
+//! Data flow: [`enter`] on the way in, its guard on the way out; the interposers ask [`outside`].
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -20,18 +19,18 @@ enum Caller {
 }
 
 thread_local! {
-    // Constant and without a destructor: reading it allocates nothing and works in any context.
+    // Constant and without a destructor: access allocates nothing, so it works in a signal handler.
     static PLACE: Cell<Caller> = const { Cell::new(Caller::Program) };
-    /// Where it was before it forked.
+    /// The thread's state before its fork.
     static BEFORE_FORK: Cell<Caller> = const { Cell::new(Caller::Program) };
     static OWN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// The thread is in the library until this is dropped.
+/// Guard: the thread is in the library until this is dropped.
 #[derive(Debug)]
 pub struct Inside {
     before: Caller,
-    /// Whether the thread could be cancelled, as the C library has it.
+    /// The thread's earlier cancellation state, as the C library encodes it.
     cancellable: c_int,
 }
 
@@ -42,10 +41,10 @@ impl Drop for Inside {
     }
 }
 
-/// Sets whether this thread can be cancelled; what was set before.
+/// Sets this thread's cancellation state. Returns the earlier one.
 fn cancellable(state: c_int) -> c_int {
     let mut before = state;
-    // SAFETY: changes this thread only. A state without meaning is refused, and `before` stays.
+    // SAFETY: changes this thread only. An invalid state is refused, and `before` stays unchanged.
     unsafe { pthread_setcancelstate(state, &raw mut before) };
     before
 }
@@ -53,7 +52,7 @@ fn cancellable(state: c_int) -> c_int {
 /// Enters the library, from the program or from its callback.
 ///
 /// # Errors
-/// `-EDEADLK` when the thread is in the library already: a signal handler is calling.
+/// `-EDEADLK` if the thread is in the library already, so that the caller is a signal handler.
 pub fn enter() -> Result<Inside, c_int> {
     match PLACE.get() {
         Caller::Library => Err(-libc::EDEADLK),
@@ -75,8 +74,8 @@ pub fn call_back(callback: impl FnOnce()) {
     PLACE.set(before);
 }
 
-/// Has threads count as in the library while they fork: the allocator's lock is held meanwhile, if this is
-/// called after the allocator has seen to that.
+/// From now on, a thread counts as in the library while it forks, because the allocator's lock is held then. Must be
+/// called after the allocator has registered its own handlers for forks.
 pub fn watch_forks() {
     extern "C" fn before() {
         BEFORE_FORK.set(PLACE.replace(Caller::Library));
@@ -84,19 +83,18 @@ pub fn watch_forks() {
     extern "C" fn after() {
         PLACE.set(BEFORE_FORK.get());
     }
-    // SAFETY: registers functions without arguments. Without the memory for it, a handler's read during a
-    // fork may wait for ever.
+    // SAFETY: registers functions without arguments. If this fails for want of memory, a signal handler's read
+    // during a fork may wait for ever.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
 
-/// Whether this is a thread of the program's that is neither in the library nor in the callback.
+/// True for a thread of the program that is neither in the library nor in the callback.
 pub fn outside() -> bool {
     PLACE.get() == Caller::Program && !own_thread()
 }
 
-/// Whether this thread is one of the library's.
-///
-/// Their tables of descriptors are their own: the numbers in them mean other files.
+/// True if this is one of the library's threads. They have a table of descriptors of their own, so that the same number
+/// means another file.
 pub fn own_thread() -> bool {
     OWN.get().unwrap_or_else(|| {
         let own = named_ours();
@@ -112,10 +110,10 @@ fn named_ours() -> bool {
     done == 0 && (name.starts_with(b"foreread-engine") || name.starts_with(b"foreread-hint"))
 }
 
-/// Whether a signal handler is among the callers of this function.
+/// True if a signal handler is among the callers of this function.
 ///
-/// A handler's caller is a frame that the compiler's unwinding tables mark as a signal's. Code
-/// without such tables ends the search: it then counts as no handler.
+/// The unwinding tables mark the frame that calls a handler as a signal's. A frame without such tables ends the
+/// search, with the result false.
 pub fn in_signal_handler() -> bool {
     let mut found = false;
     // SAFETY: the callback gets the address of `found`, which outlives the call.
@@ -123,13 +121,13 @@ pub fn in_signal_handler() -> bool {
     found
 }
 
-/// What `_Unwind_Backtrace`'s callback answers.
+/// Results of `_Unwind_Backtrace`'s callback.
 const CONTINUE: c_int = 0;
 const END_OF_STACK: c_int = 5;
 
 extern "C" fn frame(context: *mut c_void, found: *mut c_void) -> c_int {
     let mut before: c_int = 0;
-    // SAFETY: the unwinder's own context; the place of the answer is ours.
+    // SAFETY: the unwinder's own context, and a local variable for the result.
     unsafe { _Unwind_GetIPInfo(context, &mut before) };
     if before == 0 {
         return CONTINUE;
@@ -139,10 +137,10 @@ extern "C" fn frame(context: *mut c_void, found: *mut c_void) -> c_int {
     END_OF_STACK
 }
 
-/// What [`pthread_setcancelstate`] takes: in every C library on Linux.
+/// An argument of [`pthread_setcancelstate`], the same in every C library on Linux.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-// The C library's, which the libc crate does not declare.
+// A function of the C library that the libc crate does not declare.
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }

@@ -1,12 +1,12 @@
-//! The interposers: the program's reads and closings come here before they go to the C library.
+//! The interposers: functions that stand in front of the C library's calls for reading, closing and advice.
 //!
-//! Invariant: the real call is made exactly once, with the program's arguments, outside of all that
-//! could unwind or lock; its result and errno are what the program gets. A descriptor without a
-//! region costs one load. While the real call runs nothing on the stack needs cleaning up,
-//! so that a thread cancelled in it ends as it would without the library.
+//! Invariant: the real call is made exactly once, with the program's arguments, while no lock is held and nothing can
+//! unwind. The program gets its result and errno. A read of a descriptor without a region costs one load. While the
+//! real call runs, nothing on the stack needs cleaning up, so a thread that is cancelled in it ends as it would
+//! without the library.
 //!
-//! Data flow: [`before`] tells the clients of a read, who may call back; the C library reads;
-//! [`after`] tells how long it took.
+//! Data flow: [`before`] passes a read to the clients, which may call their callbacks; the C library reads; [`after`]
+//! passes on the duration.
 
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
@@ -21,7 +21,7 @@ use crate::inside;
 use crate::process::Process;
 use crate::real::{self, real};
 
-/// A read under way. Plain data: a cancelled thread leaves it behind.
+/// A read under way. It has no destructor, because a cancelled thread leaves it behind.
 struct Pending {
     descriptor: *const Descriptor,
     extent: Extent,
@@ -34,7 +34,7 @@ enum ReadStart {
     Offset(off_t),
 }
 
-/// The read to come, if it is somebody's. Called for flagged descriptors only.
+/// Passes the coming read to the clients; `None` if no client has a region for it. Called for flagged descriptors only.
 #[inline(never)]
 fn before(fd: c_int, place: ReadStart, wanted: impl FnOnce() -> Option<u64>) -> Option<Pending> {
     if !inside::outside() {
@@ -69,13 +69,13 @@ fn prepare(fd: c_int, place: ReadStart, wanted: impl FnOnce() -> Option<u64>) ->
 fn after(pending: Pending, result: ssize_t) -> ssize_t {
     let errno = real::errno();
     let _ = catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // A signal handler's read cannot be here: it would have passed through.
+        // `before` has returned `None` for a signal handler's read inside the library.
         let Ok(_inside) = inside::enter() else { return };
         // A child forked in the callback has no clients.
         if Process::current().is_none() {
             return;
         }
-        // SAFETY: `prepare` made it of an Arc, and it is taken back once.
+        // SAFETY: `prepare` made the pointer from an Arc, and this is the only place that turns it back.
         let descriptor = unsafe { Arc::from_raw(pending.descriptor) };
         descriptor.read_done(pending.extent, pending.start);
     }));
@@ -83,8 +83,8 @@ fn after(pending: Pending, result: ssize_t) -> ssize_t {
     result
 }
 
-/// Defines interposers of reads: name, arguments, where, how much, and the system call that
-/// stands in for the C library's function where there is none.
+/// Defines interposers of reads: name, arguments, start, length, and the system call that replaces the C library's
+/// function where there is none.
 macro_rules! reads {
     ($($(#[$doc:meta])* $name:ident = $real:ident ($fd:ident, $($arg:ident: $type:ty),*)
         at $place:expr, of $wanted:expr, else $($call:expr),+;)*) => {$(
@@ -113,22 +113,22 @@ macro_rules! reads {
     )*};
 }
 
-/// The size of a read into a buffer of so much space, where the C library's own function, which compares them, is not
-/// to be had.
+/// The size of a read into a buffer with this much space. Ends the process if the buffer is too small, as the C
+/// library's own function does, which this replaces where there is none.
 fn checked(size: size_t, space: size_t) -> size_t {
     if size > space {
-        // SAFETY: ends the process, as the C library's function does.
+        // SAFETY: only ends the process.
         unsafe { __chk_fail() }
     }
     size
 }
 
-// The C library's, which the libc crate does not declare.
+// A function of the C library that the libc crate does not declare.
 unsafe extern "C" {
     fn __chk_fail() -> !;
 }
 
-/// Where a vectored read with flags begins: -1 stands for the cursor.
+/// The start of a `preadv2`, whose offset -1 stands for the cursor.
 fn cursor_or(offset: off_t) -> ReadStart {
     if offset == -1 {
         ReadStart::Cursor
@@ -184,8 +184,8 @@ reads! {
         else libc::SYS_pread64, fd, buffer, checked(size, space), offset;
 }
 
-/// Whether a closing of this descriptor is the program's: a thread with a table of its own and a
-/// child made by `vfork`, whose memory is ours but whose descriptors are not, close theirs.
+/// True if a closing of this descriptor changes the program's table. The library's threads have a table of their own,
+/// and so has a child made by `vfork`, which shares this process's memory.
 #[inline(always)]
 fn ours(fd: c_int) -> bool {
     descriptors::known(fd) && !inside::own_thread() && Process::runs_here()
@@ -258,7 +258,7 @@ pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
     result
 }
 
-/// `posix_fadvise(2)`: what the program has chosen is not to be changed.
+/// `posix_fadvise(2)`: the library does not change read-ahead that the program has chosen.
 ///
 /// # Safety
 /// As the C library's.
@@ -296,11 +296,11 @@ pub unsafe extern "C-unwind" fn posix_fadvise64(
     ))
 }
 
-/// Advice of the program's under way: the descriptor whose read-ahead it is the first to choose, if it is.
+/// Advice of the program under way: its descriptor, if it is the first on read-ahead there.
 struct Advised(Option<c_int>);
 
 impl Advised {
-    /// Before the real call: from then on the library gives none, or its own might come after the program's.
+    /// Called before the real call. From then on the library gives no advice, which might come after the program's.
     fn before(fd: c_int, advice: c_int) -> Self {
         let choice = matches!(
             advice,
@@ -310,7 +310,7 @@ impl Advised {
         Self(first.then_some(fd))
     }
 
-    /// After it: advice that was refused chooses nothing.
+    /// Called after the real call: refused advice does not count.
     fn after(self, answer: c_int) -> c_int {
         if let Some(fd) = self.0.filter(|_| answer != 0) {
             descriptors::not_chosen(fd);
@@ -319,7 +319,7 @@ impl Advised {
     }
 }
 
-/// The system call, in the convention of `posix_fadvise`: the error is the result.
+/// The system call, in the convention of `posix_fadvise`: the error is the result, and errno stays unchanged.
 fn fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int {
     let errno = real::errno();
     // SAFETY: a hint, with the program's arguments.

@@ -1,19 +1,20 @@
 //! libforeread: application-directed prefetching for C and C++, with libprefetch's interface
 //! (VanDeBogart, Frost and Kohler, USENIX 2009) on an unpatched kernel.
 //!
-//! Two doors into one house: the calls of `foreread.h` ([`calls`], [`abi`]) and the interposers
-//! that see the program's reads ([`intercept`]). Behind them, what the process has registered
-//! ([`process`], [`descriptors`], [`regions`]) and its clients ([`handle`]), each of them a
-//! [`foreread_client::Client`].
+//! The library is entered through the calls of `foreread.h` ([`calls`], [`abi`]) and through the interposers of the
+//! program's reads ([`intercept`]). Behind both are the registrations of the process ([`process`], [`descriptors`],
+//! [`regions`]) and its clients ([`handle`]), each with a [`foreread_client::Client`].
 //!
-//! Invariants: a read is always made, once, by the C library, with the program's arguments, result
-//! and errno; no panic leaves the library; a read of a descriptor in no region costs one load; a
-//! thread that may hold a lock never waits for one in a signal handler ([`inside`]), and the
-//! library's memory comes from an allocator of its own, so that such a handler does not wait
-//! for the `malloc` it interrupted either; in a child made by `fork` nothing is touched.
+//! Invariants:
+//! - The C library makes each read exactly once, with the program's arguments, result and errno.
+//! - No panic leaves the library.
+//! - A read of a descriptor without a region costs one load.
+//! - A signal handler never waits for a lock that its thread holds ([`inside`]). The library has an allocator of its
+//!   own, so that a handler does not wait for the `malloc` that it interrupted either.
+//! - In a child made by `fork`, the parent's registrations are not touched.
 //!
-//! Data flow: read → [`intercept`] → [`descriptors`] (whose?) → [`handle`] → client, callback →
-//! the C library's read → client. Calls: [`calls`] → [`process`] (which client?) → [`handle`].
+//! Data flow: read → [`intercept`] → [`descriptors`] → [`handle`] → client, callback → the C library's read → client.
+//! Calls: [`calls`] → [`process`] → [`handle`].
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("off_t and off64_t are taken to be one type");

@@ -1,9 +1,9 @@
-//! What this process has registered.
+//! The clients and descriptors that this process has registered.
 //!
-//! Invariant: what a process registered is reached only by that process. A child made by `fork`
-//! finds its parent's [`Process`] with locks in any state; it recognises it ([`Birth`]), leaves
-//! it alone, and starts one of its own when it registers a client. Handles are numbers that are
-//! never given twice, so that a wrong one is recognised and never followed.
+//! Invariant: a [`Process`] is used only by the process that made it. A child made by `fork` finds its parent's, with
+//! locks in any state. The child recognises it ([`Birth`]), does not touch it, and makes one of its own when it
+//! registers a client. Handles are numbers that are never given twice and never dereferenced, so a wrong one is
+//! recognised.
 //!
 //! Data flow: [`calls`](crate::calls) add and find clients here; the interposers find descriptors.
 
@@ -25,31 +25,30 @@ static NEXT: AtomicUsize = AtomicUsize::new(1);
 pub struct Process {
     birth: Birth,
     id: u32,
-    /// Handles below this are an ancestor's.
+    /// The first handle of this process; lower ones belong to its ancestors.
     first: usize,
     clients: Mutex<HashMap<usize, Arc<Handle>>>,
-    /// Whose reads count.
+    /// The descriptors whose reads are matched.
     pub descriptors: Descriptors,
 }
 
 impl Process {
-    /// What this process has registered; `None` if nothing.
+    /// The registrations of this process; `None` if it has registered nothing.
     pub fn current() -> Option<&'static Self> {
         // SAFETY: null, or a leaked box.
         let process = unsafe { CURRENT.load(Ordering::Acquire).as_ref()? };
         process.birth.is_here().then_some(process)
     }
 
-    /// Whether the caller runs in this process, and not in a child made by `vfork`, which shares
-    /// its memory.
+    /// True if the caller runs in the registered process, and not in a child made by `vfork`, which shares its memory.
     pub fn runs_here() -> bool {
         Self::current().is_some_and(|process| process.id == std::process::id())
     }
 
-    /// What this process has registered, begun if it is nothing yet.
+    /// The registrations of this process, made if there are none yet.
     ///
     /// # Errors
-    /// `-EAGAIN` without the memory for it.
+    /// `-EAGAIN` if there is no memory, or no way to recognise a child ([`Birth::new`]).
     pub fn begin() -> Result<&'static Self, c_int> {
         if let Some(process) = Self::current() {
             return Ok(process);
@@ -66,7 +65,7 @@ impl Process {
         match CURRENT.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 if !before.is_null() {
-                    // What was the parent's belongs to no region of ours.
+                    // The parent's descriptors are in no region of this process.
                     crate::descriptors::unflag_all();
                 }
                 // SAFETY: registers a function without arguments. Failing costs the report only.
@@ -75,7 +74,7 @@ impl Process {
                 Ok(unsafe { &*new })
             }
             Err(other) => {
-                // SAFETY: ours, and nobody else has seen it.
+                // SAFETY: made above, and never published.
                 drop(unsafe { Box::from_raw(new) });
                 // SAFETY: another thread of this process has published it: a leaked box.
                 Ok(unsafe { &*other })
@@ -87,15 +86,15 @@ impl Process {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a client; the number by which it is found again.
+    /// Adds a client. Returns its handle.
     pub fn add(&self, handle: Handle) -> usize {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.clients().insert(number, Arc::new(handle));
         number
     }
 
-    /// Takes a client out, with its descriptors; of several threads that do so, for one of them. Its
-    /// session ends when nobody uses it any more.
+    /// Removes a client and its descriptors. If several threads do so at once, one of them succeeds. The client's
+    /// session ends when its last user has dropped it.
     ///
     /// # Errors
     /// As [`find`].
@@ -109,10 +108,10 @@ impl Process {
     }
 }
 
-/// The client of a number.
+/// The client with this handle.
 ///
 /// # Errors
-/// `-ECHILD` if it is an ancestor's, `-EINVAL` if it is nobody's.
+/// `-ECHILD` if it belongs to an ancestor of this process, `-EINVAL` if there is none.
 pub fn find(number: usize) -> Result<Arc<Handle>, c_int> {
     let issued = 1..NEXT.load(Ordering::Relaxed);
     match Process::current() {
@@ -125,8 +124,8 @@ pub fn find(number: usize) -> Result<Arc<Handle>, c_int> {
     }
 }
 
-/// Clients that the program leaves to the end of the process still report, and whoever shares its openings has the
-/// kernel's read-ahead back.
+/// At the end of the process, restores the kernel's read-ahead, because other processes may share the openings, and
+/// writes the reports of clients that the program has not ended.
 extern "C" fn at_exit() {
     let _ = std::panic::catch_unwind(|| {
         let Ok(_inside) = crate::inside::enter() else {
@@ -136,7 +135,7 @@ extern "C" fn at_exit() {
             return;
         };
         process.descriptors.restore_all();
-        // Another thread may have been stopped with the lock held.
+        // Another thread may hold the lock and never release it.
         if let Ok(clients) = process.clients.try_lock() {
             for handle in clients.values() {
                 handle.client.write_check();

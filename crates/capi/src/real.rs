@@ -1,9 +1,9 @@
-//! The C library's own functions, found behind the interposers, or the kernel's.
+//! The C library's functions behind the interposers, and system calls that replace them.
 //!
-//! Invariant: all are looked up by [`resolve`], in the library's constructor, and nowhere else: a look-up takes the
-//! dynamic linker's lock, which whoever waits for the reading thread may hold. A call before that, and one of a program linked
-//! without a dynamic C library, where nothing can be looked up, gets the system call itself. Both keep the C library's
-//! convention: -1, and the reason in errno.
+//! Invariant: only [`resolve`] looks functions up, in the library's constructor. It takes the dynamic linker's lock, and at
+//! any later time a thread that waits for the reading thread may hold this lock. A call before the constructor makes the system call
+//! itself, and so does a program without a dynamic C library, where nothing can be looked up. Both follow the C
+//! library's convention: the result -1, and the error in errno.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One function of the C library.
 pub struct Real {
     name: &'static CStr,
-    /// 0 until it is looked up, and if there is none.
+    /// 0 until it is looked up, and if there is no such function.
     address: AtomicUsize,
 }
 
@@ -24,7 +24,7 @@ impl Real {
         }
     }
 
-    /// The address of the next definition behind ours.
+    /// The address of the next definition behind the interposer's; `None` if none is known.
     #[inline(always)]
     pub fn address(&self) -> Option<usize> {
         match self.address.load(Ordering::Relaxed) {
@@ -33,7 +33,7 @@ impl Real {
         }
     }
 
-    /// Looks it up.
+    /// Looks the function up.
     fn look_up(&self) {
         // SAFETY: a terminated name; RTLD_NEXT searches the objects behind this one.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
@@ -99,18 +99,18 @@ pub fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// What a descriptor is and where it stands.
+/// Facts about the file of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorFacts {
     /// Device and inode.
     pub file: (u64, u64),
     /// Size in bytes.
     pub size: u64,
-    /// Whether it is a regular file.
+    /// True if it is a regular file.
     pub regular: bool,
 }
 
-/// The facts of a descriptor.
+/// The facts about a descriptor's file.
 ///
 /// # Errors
 /// The negative errno of `fstat`.
@@ -129,14 +129,14 @@ pub fn facts(fd: c_int) -> Result<DescriptorFacts, c_int> {
     })
 }
 
-/// Whether a descriptor is open for reading.
+/// True if a descriptor is open for reading.
 pub fn readable(fd: c_int) -> bool {
-    // SAFETY: asks for flags only.
+    // SAFETY: only reads flags.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     flags >= 0 && flags & libc::O_ACCMODE != libc::O_WRONLY && flags & libc::O_PATH == 0
 }
 
-/// Advises the kernel on a descriptor's read-ahead, past the interposer.
+/// Advises the kernel on a descriptor's read-ahead, not through the interposer. errno stays unchanged.
 pub fn advise(fd: c_int, advice: c_int) {
     let errno = errno();
     // SAFETY: a hint about a whole file. A refusal costs nothing.
@@ -144,16 +144,16 @@ pub fn advise(fd: c_int, advice: c_int) {
     set_errno(errno);
 }
 
-/// Where a descriptor's cursor stands.
+/// The position of a descriptor's cursor, in bytes.
 pub fn cursor(fd: c_int) -> Option<u64> {
-    // SAFETY: moves nothing.
+    // SAFETY: does not move the cursor.
     u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) }).ok()
 }
 
-/// The bytes that a vector of buffers asks for; `None` if the kernel would refuse the vector.
+/// The length of a read into a vector of buffers, in bytes; `None` if the kernel would refuse the vector.
 ///
-/// The vector is the program's and may lie anywhere, also where nothing is: it is fetched by the
-/// kernel, as the read itself would do.
+/// The program may give any address, even one where nothing is mapped. So the kernel copies the vector, as for the
+/// read itself.
 pub fn wanted(vector: *const libc::iovec, count: c_int) -> Option<u64> {
     const AT_ONCE: usize = 64;
     let mut left = usize::try_from(count).ok().filter(|&n| n <= 1024)?;
@@ -174,8 +174,7 @@ pub fn wanted(vector: *const libc::iovec, count: c_int) -> Option<u64> {
             iov_base: from.cast_mut().cast::<c_void>(),
             iov_len: bytes,
         };
-        // SAFETY: copies at most `bytes` into `part`, and fails where the program's is not
-        // readable.
+        // SAFETY: copies at most `bytes` into `part`, and fails if the program's memory is not readable.
         let copied = unsafe { libc::process_vm_readv(libc::getpid(), &ours, 1, &theirs, 1, 0) };
         if usize::try_from(copied) != Ok(bytes) {
             return None;

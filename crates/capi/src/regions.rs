@@ -1,7 +1,7 @@
-//! The regions of clients: bytes of a descriptor, or of a file registered by path, whose reads count.
+//! The regions of clients: bytes of a descriptor, or of a file registered by path, whose reads are matched.
 //!
 //! Invariant: a region of a descriptor is counted by the client, by the client's names and by the process's table of
-//! descriptors. A step that fails takes the steps before it back.
+//! descriptors. If one step fails, the steps before it are reversed.
 //!
 //! Data flow: [`crate::calls`] → [`add`], [`remove`] → [`Handle`] and the table in [`Process`].
 
@@ -18,7 +18,7 @@ use crate::handle::{Handle, fd_is_real};
 use crate::process::Process;
 use crate::real;
 
-/// Registers a region; its number.
+/// Registers a region. Returns its number.
 ///
 /// # Errors
 /// As documented for `foreread_register_region`.
@@ -31,7 +31,7 @@ pub fn add(handle: &Arc<Handle>, fd: c_int, start: u64, end: u64) -> Result<c_in
         let path = handle.names().path(file);
         let facts = path.and_then(|path| std::fs::metadata(path).ok());
         let identity = handle.client.identity(file);
-        // By its name there may be another file by now, or none: then nobody knows where it ends.
+        // The path may name another file by now, or none. The end of the registered one is unknown then.
         if let Some(facts) = facts.filter(|facts| identity == Some((facts.dev(), facts.ino()))) {
             begins_inside(start, facts.len())?;
         }
@@ -48,8 +48,8 @@ pub fn add(handle: &Arc<Handle>, fd: c_int, start: u64, end: u64) -> Result<c_in
         return Err(-libc::ENODEV);
     }
     begins_inside(start, facts.size)?;
-    // SAFETY: open, as fstat has just found; a program that closes it meanwhile gets an error,
-    // or the file that has taken its place, and `join` finds out.
+    // SAFETY: open, as fstat has just shown. If the program closes it meanwhile, the result is an error or another
+    // file, and `join` notices the other file.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let file = handle
         .client
@@ -57,7 +57,7 @@ pub fn add(handle: &Arc<Handle>, fd: c_int, start: u64, end: u64) -> Result<c_in
         .map_err(|error| code(&error))?;
     let joined = join(handle, fd, facts.file, file, start..end);
     if joined.is_err() {
-        // Of a file that is gone already nothing needs to be removed.
+        // An error means that the file is removed already.
         let _ = handle.client.remove_file(file);
     }
     joined
@@ -86,10 +86,10 @@ fn join(
     number(region)
 }
 
-/// Takes a region back.
+/// Removes a region.
 ///
 /// # Errors
-/// `-ENOENT` if there is none with this number.
+/// `-ENOENT` if the client has no region with this number.
 pub fn remove(handle: &Arc<Handle>, region: c_int) -> Result<(), c_int> {
     let region = RegionId(u32::try_from(region).map_err(|_| -libc::ENOENT)?);
     let (fd, file) = handle.names().leave(region).ok_or(-libc::ENOENT)?;
@@ -118,7 +118,10 @@ fn number(region: RegionId) -> Result<c_int, c_int> {
     c_int::try_from(region.0).map_err(|_| -libc::EMFILE)
 }
 
-/// A region begins inside its file; an empty file's may begin at 0.
+/// Checks that a region begins inside its file; in an empty file it may begin at 0.
+///
+/// # Errors
+/// `-ERANGE` if it does not.
 fn begins_inside(start: u64, size: u64) -> Result<(), c_int> {
     if start < size.max(1) {
         Ok(())

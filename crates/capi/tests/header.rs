@@ -1,4 +1,4 @@
-//! `include/foreread.h` is what the Rust sources say, and compiles wherever C does.
+//! `include/foreread.h` is the header that cbindgen generates from the Rust sources.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ const PREAMBLE: &str = include_str!("../preamble.h");
 
 const TRAILER: &str = "#ifdef __cplusplus\n}\n#endif\n\n#endif /* FOREREAD_H */";
 
-/// The header as the sources have it now.
+/// The header, generated from the present sources.
 fn generated() -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut config = cbindgen::Config::from_file(here.join("cbindgen.toml")).expect("a good file");
