@@ -1,11 +1,9 @@
-/* What the MPI library calls of the C library to read files.
+/* The functions by which the MPI library reads files, in front of the C library's.
  *
- * These functions stand behind those of the preload library, which reports reads: one that is served here is reported like any
- * other. They stand in front of the C library's for the whole program. Reads are served to a thread within a call of MPI that
- * reads.
+ * They stand behind those of the preload library, which therefore reports reads that are served here like any others. They stand
+ * in front of the C library's for the whole program, but serve only threads that are in a reading call of MPI.
  *
- * Here is not what the MPI libraries do not use for reading (`read`, `readv`): such reads are never served, and so never
- * wrong. */
+ * The MPI libraries do not read by `read` and `readv`, so these are not here. A program that does so reads the file itself. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <dlfcn.h>
@@ -20,8 +18,8 @@
 
 #define OURS __attribute__((visibility("default")))
 
-/* Defines a function in place of the C library's, whose own is `real`. It is looked up when the library is loaded: later that
- * would wait for the loader's lock. What is called earlier looks it up itself. */
+/* Defines a function in place of the C library's, which is `real` within it. `real` is looked up when this library is loaded,
+ * because a later lookup would wait for the loader's lock. A call before that looks it up itself. */
 #define STAND_BEFORE(result, name, parameters, ...)                                                                              \
     static void *_Atomic known_##name;                                                                                           \
     __attribute__((constructor)) static void find_##name(void) {                                                                 \
@@ -35,7 +33,7 @@
         __VA_ARGS__                                                                                                              \
     }
 
-/* Serves what comes first of a read, and has the rest read. */
+/* Serves the first part of a read from the cache, and reads the rest. */
 #define PREAD(name)                                                                                                              \
     STAND_BEFORE(ssize_t, name, (int fd, void *buffer, size_t len, off_t offset), {                                              \
         if (!foreread_served || len == 0)                                                                                        \
@@ -54,7 +52,7 @@
 PREAD(pread)
 PREAD(pread64)
 
-/* Serves a read into several buffers only as a whole. */
+/* Serves a read into several buffers only if all of it is in the cache. */
 #define PREADV(name)                                                                                                             \
     STAND_BEFORE(ssize_t, name, (int fd, const struct iovec *parts, int count, off_t offset), {                                  \
         if (!foreread_served)                                                                                                    \
@@ -77,12 +75,12 @@ PREAD(pread64)
 PREADV(preadv)
 PREADV(preadv64)
 
-/* Whether nobody is told when it ends: signal 0 is none. */
+/* True if the end of the read is not signalled. Signal 0 is no signal. */
 static bool is_silent(const struct sigevent *event) {
     return event->sigev_notify == SIGEV_NONE || (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo == 0);
 }
 
-/* The C library reads in a thread of its own. What is there already ends at once, as the program sees it by aio_error(3). */
+/* The C library reads in a thread of its own. A read that is served has ended when the call returns, as aio_error(3) shows. */
 #define AIO_READ(name, block_type)                                                                                               \
     STAND_BEFORE(int, name, (struct block_type * block), {                                                                       \
         if (foreread_served && is_silent(&block->aio_sigevent) && block->aio_nbytes > 0 &&                                       \

@@ -27,17 +27,18 @@ struct cached {
     struct cached *next;
     MPI_File handle;
     uint64_t dev, ino;
-    /* Whether the ranks that may write it are all known, and it is as it was when it was opened or last synced. */
+    /* True if all ranks that may write it are known, and its state is still the one when it was opened or last synced. */
     _Atomic bool known;
-    /* Its state then. */
+    /* That state. */
     _Atomic uint64_t version;
     bool atomic;
-    /* Whether nobody may write by it; whether nobody on another host may. */
+    /* True if it was opened for reading only; if only ranks on this host may write it. */
     bool read_only, alone;
-    /* The descriptor whose flags were looked at last. */
+    /* The descriptor whose flags were checked last; -1 for none. */
     _Atomic int fd;
     struct remote *remote;
-    /* How long the file system takes for a read, in ns: a mean in which the last eight weigh most; 0 before the first. */
+    /* Time that the file system takes for a read, in ns: a moving average in which each new read weighs an eighth; 0 before the
+     * first. */
     _Atomic uint64_t cost;
     char path[];
 };
@@ -67,7 +68,7 @@ bool foreread_cache_holds(void) {
     return false;
 }
 
-/* Opening and closing, and when changes become visible. */
+/* Opening, closing and syncing. */
 
 void foreread_cache_opening(void) {
     int rank, of;
@@ -80,7 +81,7 @@ void foreread_cache_opening(void) {
                               memory_order_release);
 }
 
-/* Makes a file's pages of any other state than this one void in all segments of this host; pages of no state are all of them. */
+/* Makes void, in all segments of this host, a file's pages that are not of this state; all of its pages if `version` is 0. */
 static void void_file(uint64_t dev, uint64_t ino, uint64_t version) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++) {
@@ -97,7 +98,7 @@ static void void_file(uint64_t dev, uint64_t ino, uint64_t version) {
 
 static int64_t nanoseconds(struct statx_timestamp time) { return time.tv_sec * 1000000000 + time.tv_nsec; }
 
-/* A regular file's device, inode and state; false for what is none. */
+/* A regular file's device, inode and state; false if it is no regular file, or if these are unknown. */
 static bool state_of(int at, const char *path, int flags, uint64_t *dev, uint64_t *ino, uint64_t *version) {
     const unsigned wanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
     struct statx status;
@@ -109,20 +110,21 @@ static bool state_of(int at, const char *path, int flags, uint64_t *dev, uint64_
     return true;
 }
 
-/* What others have changed counts from now on; false if the file's state cannot be told. */
+/* Reads the file's state, and makes pages of other states void. False if the state is unknown. */
 static bool look(struct cached *file) {
     uint64_t version;
     if (!state_of(AT_FDCWD, file->path, AT_STATX_FORCE_SYNC, &file->dev, &file->ino, &version))
         return false;
     uint64_t last = atomic_exchange_explicit(&file->version, version, memory_order_relaxed);
-    /* A long write has its time when it begins. A page that was filled meanwhile is in the new state, and may be older than the write. */
+    /* A write sets the file's times when it begins. A page that was filled during a long write has the new state, but may be older
+     * than the write. */
     bool is_suspect = last != 0 && last != version;
     if (foreread_cache_holds())
         void_file(file->dev, file->ino, is_suspect ? 0 : version);
     return true;
 }
 
-/* Whether all of a group, named by their numbers in another one, are on this host and have this library. */
+/* True if all ranks of a group are on this host and have this library. `all` is the group by whose numbers they are known. */
 static bool group_here(MPI_Group group, MPI_Group all) {
     int size, of;
     if (REAL(Group_size)(group, &size) != MPI_SUCCESS || REAL(Group_size)(all, &of) != MPI_SUCCESS)
@@ -136,7 +138,7 @@ static bool group_here(MPI_Group group, MPI_Group all) {
     return here;
 }
 
-/* The same of a communicator. */
+/* The same for a communicator. */
 static bool all_here(MPI_Comm comm) {
     MPI_Group group, all;
     MPI_Comm world = foreread_world();
@@ -151,7 +153,7 @@ static bool all_here(MPI_Comm comm) {
     return here;
 }
 
-/* What is known of a file that was just opened; null if there is no own segment. */
+/* The description of a file that was just opened; null without an own segment or memory. `here` is set as by all_here(). */
 static struct cached *make(MPI_Comm comm, MPI_File handle, const char *path, bool *here) {
     struct cached *file = foreread_host.count > 0 ? calloc(1, sizeof *file + strlen(path) + 1) : NULL;
     if (!file)
@@ -171,7 +173,7 @@ void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int
     bool here = false;
     struct cached *file = make(comm, handle, path, &here);
     bool known = file && file->known;
-    /* All ranks do this, or none does. */
+    /* Collective: all ranks make this call, or none does. */
     struct remote *remote = foreread_remote_open(comm, known ? &foreread_host.segments[0] : NULL, file ? file->dev : 0,
                                                  file ? file->ino : 0, here);
     if (!file)
@@ -236,7 +238,7 @@ void foreread_cache_enter(MPI_File handle, enum kind kind) {
     if (!file || !file->known || file->atomic)
         return;
     foreread_remote_tell(file->remote);
-    /* Pages may be on other hosts, too; and once a descriptor has to be looked at. */
+    /* Without pages on this host: other hosts may have some, and the flags of the descriptor are to be checked once. */
     bool asked = atomic_load_explicit(&file->fd, memory_order_relaxed) >= 0;
     if (!asked || file->remote || foreread_cache_holds())
         foreread_served = file;
@@ -250,7 +252,7 @@ struct piece {
     unsigned char *buffer;
 };
 
-/* Copies what a segment has of these parts of a piece, and adds up the bytes; which parts that were. */
+/* Copies these parts of a piece as far as a segment has them, and adds their bytes to `bytes`. Returns the copied parts. */
 static uint32_t copy(const struct segment *segment, const struct piece *piece, uint32_t parts, uint64_t *bytes) {
     uint32_t number;
     uint64_t word, copied = 0;
@@ -280,8 +282,8 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* The longest that a read of any rank of this host has taken in this run, in ns. Those of the forereads do not count: where ranks wait
- * busily, they take the processors from their forereads, and not from each other's reads. */
+/* The longest time that a read of any rank of this host has taken in this run, in ns. The forereads' own reads do not count: ranks
+ * that poll while they wait take the processors from their forereads, and not from each other's reads. */
 static uint64_t slowest(void) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     uint64_t most = 0;
@@ -292,9 +294,9 @@ static uint64_t slowest(void) {
     return most;
 }
 
-/* Waits for any of these parts of a page that a segment is being filled with, until the time `end` of the read, which the first wait
- * sets; whether one is there. A read of our own, behind those under way, would take as long as such reads have taken in this run: it
- * is made once that is over, and before the first was measured. */
+/* Waits until one of these parts of a page is valid, if the segment is being filled with it. True if one is valid. The wait ends at the
+ * time `end`, which the first wait of a read sets: as late as the slowest read of this run would have ended. The rank's own read,
+ * queued behind those under way, could not be expected earlier. Before the first read was measured there is no wait. */
 static bool wait_for(struct segment *segment, const struct piece *piece, uint32_t parts, uint64_t *end) {
     uint64_t hash = segment_hash(&piece->key);
     uint64_t filled = atomic_load_explicit(&segment->header->counts.filled, memory_order_relaxed);
@@ -319,7 +321,7 @@ static bool wait_for(struct segment *segment, const struct piece *piece, uint32_
             }
             struct timespec until = {.tv_sec = (time_t)(*end / 1000000000), .tv_nsec = (long)(*end % 1000000000)};
             atomic_fetch_add_explicit(&slot->waiters, 1, memory_order_seq_cst);
-            /* The low half of the word, which whoever fills the page changes; the end is a time of the monotonic clock. */
+            /* Waits on the low half of the word, which a fill changes. The end is a time of the monotonic clock. */
             syscall(SYS_futex, (uint32_t *)&slot->word, FUTEX_WAIT_BITSET, (uint32_t)word, &until, NULL, FUTEX_BITSET_MATCH_ANY);
             atomic_fetch_sub_explicit(&slot->waiters, 1, memory_order_relaxed);
         }
@@ -327,11 +329,11 @@ static bool wait_for(struct segment *segment, const struct piece *piece, uint32_
     return false;
 }
 
-/* Where a page was, the nearest first. */
+/* The segment that a page came from, the nearest first. */
 enum source { NOWHERE, OWN, HOST, REMOTE };
 
-/* Copies what the segments of this host have of these parts of a piece, and adds up the bytes of the own one and of the others; which
- * parts are left. */
+/* Copies these parts of a piece as far as the segments of this host have them, and adds their bytes to `bytes`: of the own segment, and
+ * of the others. Returns the parts that are left. */
 static uint32_t gather(const struct piece *piece, uint32_t parts, uint64_t bytes[2]) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count && parts; one++)
@@ -339,7 +341,7 @@ static uint32_t gather(const struct piece *piece, uint32_t parts, uint64_t bytes
     return parts;
 }
 
-/* Waits until a segment of this host has any of these parts of a piece. */
+/* Waits until a segment of this host has one of these parts of a piece. False if none is being filled with one, or at the end. */
 static bool await(const struct piece *piece, uint32_t parts, uint64_t *end) {
     size_t count = atomic_load_explicit(&foreread_host.count, memory_order_acquire);
     for (size_t one = 0; one < count; one++)
@@ -348,13 +350,13 @@ static bool await(const struct piece *piece, uint32_t parts, uint64_t *end) {
     return false;
 }
 
-/* Copies a piece from wherever it is; `late` is set if that had to be waited for. */
+/* Copies a piece from any segments. `late` is set if it had to be waited for. */
 static enum source take(const struct piece *piece, uint64_t *end, bool *late) {
     uint64_t bytes[2] = {0, 0};
     uint32_t left = gather(piece, piece->parts, bytes);
     while (left && await(piece, left, end)) {
         uint32_t rest = gather(piece, left, bytes);
-        /* It is gone again. */
+        /* The part was made void again. */
         if (rest == left)
             break;
         left = rest;
@@ -374,7 +376,7 @@ static enum source take(const struct piece *piece, uint64_t *end, bool *late) {
     return NOWHERE;
 }
 
-/* Counts a read that was served as a whole where the farthest of its pages was. */
+/* Counts a read that was served as a whole, for the farthest segment that it was served from. */
 static void served(enum source farthest, bool late) {
     if (late)
         add(&counts()->late, 1);
@@ -386,8 +388,9 @@ static void served(enum source farthest, bool late) {
         add(&counts()->remote_hits, 1);
 }
 
-/* Whether a descriptor of the file may be served. What is read by one that can write may be written back, and so has to be the
- * file's where others may write, too. Says so if it is read past the page cache. */
+/* True if reads of this descriptor of the file may be served. If the file was opened for reading only, a descriptor that can write
+ * belongs to another opening, and unknown ranks may write by that one: bytes read by it may be written back, so they must come from
+ * the file. Also notes a descriptor that reads past the page cache. */
 static bool ask(struct cached *file, int fd) {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (file->read_only && (flags & O_ACCMODE) != O_RDONLY))
@@ -401,19 +404,19 @@ static bool ask(struct cached *file, int fd) {
     return true;
 }
 
-/* Whether this memory of the program's can be written to. A read would say so, and a copy would end the program: the kernel is
- * asked to have the pages there to be written to, which changes nothing in them (0.4 µs a page, 1.6 µs for 64 KiB). */
+/* True if this memory of the program can be written to. A read into other memory would fail, but a copy would end the program. So the
+ * kernel is asked to prepare the pages for writing, which does not change their content. */
 static bool is_writable(const void *buffer, size_t len) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)buffer & ~(page - 1);
     if (madvise((void *)from, (uintptr_t)buffer + len - from, MADV_POPULATE_WRITE) == 0)
         return true;
-    /* Linux before 5.14 does not know how, not even for memory that certainly can. */
+    /* Linux before 5.14 does not know this request, which then fails even for memory that is certainly writable. */
     return madvise((void *)((uintptr_t)&page & ~(page - 1)), page, MADV_POPULATE_WRITE) != 0;
 }
 
-/* Whether this descriptor is of the file, and the file is as it was when it was opened or last synced. One that has changed is left to
- * the file system. The kernel knows of each change on this host, by whatever call; of others it asks the server as it does for
- * stat(2). */
+/* True if this descriptor is of the file, and the file is in the state in which it was opened or last synced. A file that has changed is
+ * left to the file system. The kernel knows each change on this host, by any call; for changes of other hosts it asks the server as
+ * for stat(2). */
 static bool is_same(struct cached *file, int fd, struct piece *piece) {
     if (!state_of(fd, "", AT_EMPTY_PATH, &piece->key.dev, &piece->key.ino, &piece->version) || piece->key.dev != file->dev ||
         piece->key.ino != file->ino)

@@ -1,12 +1,12 @@
 /* The calls of MPI-IO that this library stands in front of.
  *
- * Each makes the real call with the arguments as given and returns what that returns; where the program wants no status, one
- * of the library's own is filled in. No other collective call is made. Calls come by both of their names: Fortran programs
- * reach the MPI library by MPI_NAME (MPICH) or PMPI_NAME (Open MPI), and so do other tools. A call within a call, as a second
- * tool makes it, is handed on.
+ * Each function makes the real call with the program's arguments and returns its result. If the program wants no status, a local
+ * one is passed instead. No other collective call is made, except those of remote.h. Each call is defined under both of its names:
+ * Fortran programs reach the MPI library by MPI_NAME (MPICH) or PMPI_NAME (Open MPI), and so do other tools. A call within a call,
+ * as a second tool makes it, is only passed on.
  *
- * Where a read has its count from: of a call that blocks, or the end of a split one, the status. Of one that does not block,
- * what it asks for, as far as the file goes: its status is the program's to take. */
+ * The number of bytes of an access comes from the status, if the call blocks or ends a split access. For a call that does not
+ * block, it is the requested number, for reads up to the end of the file, because the program itself asks for the status later. */
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -16,7 +16,7 @@
 
 #define OURS __attribute__((visibility("default")))
 
-/* Calls of MPI-IO that this thread is in. */
+/* Number of nested calls of MPI-IO that this thread is in. */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
 #define ENTRY(full, parameters, arguments, ...)                                                                                  \
@@ -44,7 +44,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
     code = real_call;                                                                                                            \
     foreread_cache_leave();
 
-/* An access that is over when the call returns. `told` is the status to be filled in. */
+/* An access that is over when the call returns. `told` is the status that the real call fills in. */
 #define WHOLE(kind, pointer, at, real_call)                                                                                      \
     {                                                                                                                            \
         struct access access;                                                                                                    \
@@ -57,7 +57,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
             foreread_end(&access, told);                                                                                         \
     }
 
-/* One that goes on after the call. */
+/* An access that continues after the call. */
 #define STARTED(kind, pointer, at, real_call)                                                                                    \
     {                                                                                                                            \
         struct access access;                                                                                                    \
@@ -67,7 +67,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
             foreread_end(&access, NULL);                                                                                         \
     }
 
-/* One that ends by another call. */
+/* An access that another call ends. */
 #define BEGUN(kind, pointer, at, real_call)                                                                                      \
     {                                                                                                                            \
         struct access access;                                                                                                    \
@@ -89,7 +89,7 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
             foreread_end(&access, told);                                                                                         \
     }
 
-/* The families of calls, for reads and writes; `number` is the type of their counts, `large` what ends their names. */
+/* The families of calls, for reads and writes. `number` is the type of their counts, `large` the suffix of their names. */
 #define BLOCKING_AT(name, kind, buffer, number)                                                                                  \
     CALL(name, (MPI_File fh, MPI_Offset at, buffer buf, number count, MPI_Datatype datatype, MPI_Status *status),                \
          (fh, at, buf, count, datatype, status), WHOLE(kind, POINTER_EXPLICIT, at, real(fh, at, buf, count, datatype, told)))

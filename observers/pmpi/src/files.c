@@ -1,7 +1,7 @@
 /* See files.h.
  *
- * Every call of the MPI library made here is local and asks only what holds of a file that the program has just used with
- * success, so that none can fail and reach the program's error handler. The lock is held for no call that waits. */
+ * Every call of the MPI library made here is local, and queries a file that the program has just used with success. So none fails
+ * and reaches the program's error handler. No call that may wait is made while the lock is held. */
 #include "files.h"
 
 #include <pthread.h>
@@ -10,19 +10,19 @@
 
 #include "real.h"
 
-/* Ranges reported of one access. The 4097th and all after it are reported as one that reaches to the end of the last. At
- * 30 ns a range that is 0.1 ms for a call that has moved 4096 pieces. */
+/* Limit of ranges reported for one access. The last of them is extended to the end of the access, over the gaps between later
+ * ranges. */
 enum { RANGES_MAX = 4096 };
-/* The longest range in one report, in bytes: its length has 32 bits there. */
+/* The longest range in one report, in bytes: a report has 32 bits for the length. */
 static const uint64_t RANGE_MAX = 1 << 30;
 
-/* A file's view: which bytes of the file the program sees, in order. */
+/* A file's view: the bytes of the file that the program sees, in order. */
 struct view {
     bool known;
     MPI_Offset displacement;
-    /* Bytes. */
+    /* Size of its elementary type, in bytes. */
     MPI_Count elementary;
-    /* Of one file type; none if it could not be flattened. */
+    /* Ranges of its file type, if `flat`. */
     struct runs runs;
     MPI_Count extent;
     bool flat;
@@ -32,9 +32,9 @@ struct file {
     struct file *next;
     MPI_File handle;
     char *path;
-    /* Its number in reports; 0 as long as it has none. */
+    /* Its number in reports; 0 for none yet. */
     uint32_t number;
-    /* Has no individual pointer. */
+    /* True if it has no individual pointer. */
     bool sequential;
     struct view view;
     bool split;
@@ -94,7 +94,7 @@ void foreread_viewed(MPI_File handle) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Looks the view up, if it is not known. */
+/* Queries the view, if it is not known. False if that fails. */
 static bool look(struct file *file) {
     struct view *view = &file->view;
     if (view->known)
@@ -118,14 +118,14 @@ static bool is_contiguous(const struct view *view) {
     return view->flat && only && only->count == 1 && (MPI_Count)only->len == view->extent;
 }
 
-/* What is being reported of one access. */
+/* The report of one access. */
 struct report {
     struct file *file;
     enum kind kind;
     uint64_t start, took, bytes;
-    /* Where the file ends, in bytes, as far as that matters. */
+    /* Bytes from here on are not reported: the end of the file for a read without a status. */
     uint64_t limit;
-    /* A range that the next one may be joined to. */
+    /* The last range, to which the next one may be joined. */
     uint64_t offset, len;
     unsigned ranges;
 };
@@ -133,7 +133,7 @@ struct report {
 static void say(struct report *report) {
     while (report->len > 0) {
         uint64_t len = report->len < RANGE_MAX ? report->len : RANGE_MAX;
-        /* Each range has its share of the call's time. */
+        /* Each range gets a share of the call's time by its length. */
         uint64_t took = (uint64_t)((double)report->took * (double)len / (double)report->bytes);
         foreread_called_extent(report->file->number, (uint8_t)report->kind, report->start, took, report->offset, len);
         report->start += took;
@@ -159,7 +159,7 @@ static void range(struct report *report, int64_t offset, uint64_t len) {
         report->ranges++;
 }
 
-/* Reports `bytes` from byte `at` of the view on, by the view's runs. */
+/* Reports `bytes` from byte `at` of the view on, by the runs of its file type. */
 static void walk(struct report *report, const struct view *view, uint64_t at, uint64_t bytes) {
     if (is_contiguous(view)) {
         range(report, view->displacement + view->runs.all->offset + (int64_t)at, bytes);
@@ -193,7 +193,7 @@ static void walk(struct report *report, const struct view *view, uint64_t at, ui
     }
 }
 
-/* The same by asking where each element lies: of file types that are not taken apart. */
+/* Reports `bytes` from element `at` of the view on, by a query for each element: for file types that could not be flattened. */
 static void ask(struct report *report, const struct view *view, MPI_Offset at, uint64_t bytes) {
     uint64_t size = (uint64_t)view->elementary;
     MPI_Offset count = (MPI_Offset)((bytes + size - 1) / size), place;
@@ -234,10 +234,10 @@ bool foreread_begin(struct access *access, MPI_File handle, enum kind kind, enum
     return true;
 }
 
-/* The bytes that an access asks for. */
+/* The number of bytes that an access requests; 0 if it is unknown. */
 static MPI_Count asked(const struct access *access) {
     MPI_Count size = 1;
-    /* An access that was split has its count in bytes. */
+    /* The count of a split access is in bytes. */
     bool known = access->split || REAL(Type_size_x)(access->type, &size) == MPI_SUCCESS;
     return known ? access->count * size : 0;
 }
@@ -252,7 +252,7 @@ void foreread_end(const struct access *access, const MPI_Status *status) {
         moved = asked(access);
     if (moved <= 0)
         return;
-    /* Before anything else is reported. */
+    /* Asked first: the reports below change the answer. */
     uint64_t last_end = 0, last_len = 0;
     bool direct = access->pointer == POINTER_SHARED && access->kind == KIND_READ && status &&
                   foreread_called_last(&last_end, &last_len) && last_len == (uint64_t)moved;
@@ -276,7 +276,8 @@ void foreread_end(const struct access *access, const MPI_Status *status) {
         const struct view *view = &file->view;
         MPI_Offset at = access->at;
         bool placed = true;
-        /* Other ranks move the shared pointer, too. Where the bytes lie as one piece, the read itself has said where. */
+        /* Other ranks move the shared pointer, too. If the bytes are contiguous in the file, the MPI library's own read, which the
+         * preload library has seen, shows their place. */
         direct &= is_contiguous(view);
         if (access->pointer == POINTER_SHARED && !direct) {
             placed = REAL(File_get_position_shared)(access->file, &at) == MPI_SUCCESS;

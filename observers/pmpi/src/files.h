@@ -1,4 +1,4 @@
-/* The open files of this process, their views, and where in a file an access lies. */
+/* The open files of this process, their views, and the reports of accesses. */
 #ifndef FOREREAD_PMPI_FILES_H
 #define FOREREAD_PMPI_FILES_H
 
@@ -9,7 +9,7 @@
 #include "flatten.h"
 #include "report.h"
 
-/* How an access finds its place. */
+/* The pointer that determines the place of an access. */
 enum pointer { POINTER_EXPLICIT, POINTER_INDIVIDUAL, POINTER_SHARED };
 
 /* An access that has begun. */
@@ -17,36 +17,36 @@ struct access {
     MPI_File file;
     enum kind kind;
     enum pointer pointer;
-    /* Its place in the view, in elementary types; of the shared pointer it is known afterwards. */
+    /* Its place in the view, in elementary types. For the shared pointer it is known only after the access. */
     MPI_Offset at;
-    /* What was asked for. */
+    /* The request. */
     MPI_Count count;
     MPI_Datatype type;
-    /* Whether it ends by another call: then its count is in bytes, and its type may be gone. */
+    /* True if another call ends it. Its count is in bytes then, because its type may not exist any more. */
     bool split;
     uint64_t start;
 };
 
 struct file;
 
-/* The path in a file's name, which may begin with the kind of its file system: "ufs:/data/x". */
+/* The path in a file's name, without a prefix for the kind of file system, as in "ufs:/data/x". */
 const char *foreread_path_in(const char *name);
 
 /* A file was opened by this name. */
 void foreread_opened(MPI_File file, const char *name, int mode);
 /* A file is about to be closed. */
 void foreread_closing(MPI_File file);
-/* Its view has changed. */
+/* A file's view has changed. */
 void foreread_viewed(MPI_File file);
 
-/* Begins an access of `count` elements; false if it is not to be reported. Nothing that the program gives is looked at before
- * the MPI library has accepted it. */
+/* Begins an access of `count` elements; false if it need not be reported. The program's count and type are not used before the MPI
+ * library has accepted them. */
 bool foreread_begin(struct access *access, MPI_File file, enum kind kind, enum pointer pointer, MPI_Offset at, MPI_Count count,
                     MPI_Datatype type);
-/* The access has ended, with this status if it is not null. */
+/* The access has ended: reports it. `status` may be null. */
 void foreread_end(const struct access *access, const MPI_Status *status);
 
-/* The same in two parts: an access that ends by another call is kept with its file, of which it is the only one. */
+/* Stores an access that another call will end, and returns it: MPI permits one for each file. */
 void foreread_begin_split(const struct access *access);
 bool foreread_end_split(struct access *access, MPI_File file);
 

@@ -1,5 +1,5 @@
-/* See flatten.h. Types are taken apart by MPI_Type_get_envelope and MPI_Type_get_contents; the ranges of the inner type are
- * found once, and laid out as often as the outer type repeats them. */
+/* See flatten.h. MPI_Type_get_envelope and MPI_Type_get_contents return the parts of a type. Each inner type is flattened once, and
+ * its ranges are added as often as the outer type repeats them. */
 #include "flatten.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "real.h"
 
-/* What a datatype is made of. */
+/* The parts of a datatype. */
 struct parts {
     int combiner;
     int integers, addresses, types;
@@ -58,13 +58,13 @@ static bool take_apart(MPI_Datatype type, struct parts *parts) {
         REAL(Type_get_contents)(type, parts->integers, parts->addresses, parts->types, parts->integer, parts->address,
                                 parts->type) == MPI_SUCCESS)
         return true;
-    /* Nothing was handed out. */
+    /* No datatypes were returned, so none are freed. */
     parts->types = 0;
     part_with(parts);
     return false;
 }
 
-/* Writes down the block that is waiting. */
+/* Adds the pending block to the runs. */
 static bool settle(struct runs *runs) {
     if (runs->len == 0)
         return true;
@@ -115,7 +115,7 @@ struct inner {
     MPI_Count extent;
 };
 
-/* Lays out `count` of an inner type one after the other. */
+/* Adds `count` copies of an inner type, one after the other. */
 static bool lay_out(struct runs *runs, const struct inner *inner, int64_t at, int64_t count) {
     const struct run *only = inner->runs.used == 1 ? inner->runs.all : NULL;
     if (only && only->count == 1 && (MPI_Count)only->len == inner->extent)
@@ -170,7 +170,7 @@ static bool subarray(struct runs *runs, const struct inner *inner, const int *in
     }
 }
 
-/* Lays out the parts of a type that has one inner type. */
+/* Adds the ranges of a type that has one inner type. */
 static bool combine(struct runs *runs, const struct parts *parts, const struct inner *inner) {
     const int *integer = parts->integer;
     const MPI_Aint *address = parts->address;
@@ -209,7 +209,7 @@ static bool combine(struct runs *runs, const struct parts *parts, const struct i
     case MPI_COMBINER_SUBARRAY:
         return subarray(runs, inner, integer);
     default:
-        /* A distributed array, or one that is not known here. */
+        /* A distributed array, or an unknown kind of type. */
         return false;
     }
 }

@@ -1,7 +1,7 @@
 /* Datatypes as lists of byte ranges.
  *
- * A list is kept as runs: `count` blocks of `len` bytes, `stride` bytes apart. A vector of a million blocks is one run. What
- * takes more than RUNS_MAX runs or STEPS_MAX steps to write down is not flattened. */
+ * A list is stored as runs: `count` blocks of `len` bytes, `stride` bytes apart. A vector of a million blocks is one run. A type
+ * that needs more than RUNS_MAX runs, or more than STEPS_MAX blocks to be added, is not flattened. */
 #ifndef FOREREAD_PMPI_FLATTEN_H
 #define FOREREAD_PMPI_FLATTEN_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 2.5 MiB of runs; a step takes about 5 ns, so that all take some milliseconds. */
+/* 2.5 MiB of runs; some milliseconds for all steps. */
 enum { RUNS_MAX = 1 << 16, STEPS_MAX = 1 << 20 };
 
 struct run {
@@ -25,18 +25,18 @@ struct run {
 struct runs {
     struct run *all;
     size_t used, room;
-    /* A block to which the next one may be joined. */
+    /* The pending block, to which the next one may be joined. */
     int64_t offset;
     uint64_t len;
     uint64_t size;
     size_t steps;
 };
 
-/* The ranges of one datatype, in the order of its type map; false if that cannot be told. Release them in either case. */
+/* The ranges of one datatype, in the order of its type map; false if it cannot be flattened. Release the runs in either case. */
 bool foreread_flatten(MPI_Datatype type, struct runs *runs);
 void foreread_release(struct runs *runs);
 
-/* Gives back a datatype that the MPI library has handed out, unless it is a predefined one. */
+/* Frees a datatype that the MPI library has returned, unless it is predefined. */
 void foreread_free_type(MPI_Datatype type);
 
 #endif

@@ -1,5 +1,5 @@
-/* See host.h. What is found in /proc is another process's to choose: it must be a memory file of this name, owned by this user
- * or root, that can be neither shrunk nor grown, and its layout is checked before anything of it is used. */
+/* See host.h. Other processes determine the content of /proc. So a segment must be a memory file with the right name, owned by this
+ * user or root, that can neither shrink nor grow, and its layout is checked before it is used. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -17,11 +17,11 @@
 struct host foreread_host;
 
 static const char MEMORY_FILE[] = "/memfd:foreread-cache (deleted)";
-/* More ranks on one host than this do not share their segments. */
+/* Limit of segments that are mapped. */
 enum { RANKS_MAX = 4096 };
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* Maps the memory file at this path. */
+/* Maps the memory file at this path as a segment with this token, or with any. */
 static bool map(const char *path, uint64_t token, bool any, struct segment *segment) {
     struct stat status;
     uid_t user = geteuid();
@@ -36,7 +36,7 @@ static bool map(const char *path, uint64_t token, bool any, struct segment *segm
     close(fd);
     if (memory == MAP_FAILED)
         return false;
-    /* Not into core files: they are other processes' pages. */
+    /* Other processes' pages do not belong in core files. */
     madvise(memory, (size_t)status.st_size, MADV_DONTDUMP);
     if (any)
         token = atomic_load_explicit(&((struct segment_header *)memory)->token, memory_order_relaxed);
@@ -46,7 +46,7 @@ static bool map(const char *path, uint64_t token, bool any, struct segment *segm
     return false;
 }
 
-/* Who keeps the own segment open: the process that the launcher has started. */
+/* The process that keeps the own segment open: the one that the launcher has started. */
 static long front;
 
 bool foreread_host_begin(void) {
@@ -73,7 +73,7 @@ bool foreread_host_begin(void) {
     return true;
 }
 
-/* The process that has started this one; 0 if that is not known. */
+/* The parent of a process; 0 if it is unknown. */
 static long parent_of(long pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -83,13 +83,13 @@ static long parent_of(long pid) {
     size_t got = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[got] = 0;
-    /* The name in parentheses may hold anything. */
+    /* The name in parentheses may contain any characters. */
     const char *after = strrchr(text, ')');
     long parent = 0;
     return after && sscanf(after, ") %*c %ld", &parent) == 1 ? parent : 0;
 }
 
-/* Maps the segment that a process keeps open, if it has one. */
+/* Maps the segment that a process keeps open, if there is one. `number` is its descriptor there. */
 static bool map_of(long pid, struct segment *segment, int *number) {
     char folder[64], path[80 + NAME_MAX], target[sizeof MEMORY_FILE + 1];
     snprintf(folder, sizeof folder, "/proc/%ld/fd", pid);
@@ -109,7 +109,7 @@ static bool map_of(long pid, struct segment *segment, int *number) {
     return mapped;
 }
 
-/* Foreread itself finds the other ranks' pages by these. */
+/* Enters another rank's segment in the own header: the own foreread finds it there. */
 static void make_known(const struct segment *other, long pid, int fd) {
     struct segment_header *own = foreread_host.segments[0].header;
     uint32_t count = atomic_load_explicit(&own->peer_count, memory_order_relaxed);

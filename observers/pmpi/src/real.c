@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* The MPI libraries that have the binary interface this library is built for. */
+/* MPI libraries with the binary interface that this library is built for. */
 #ifdef OPEN_MPI
 static const char *const LIBRARIES[] = {"libmpi.so.40", NULL};
 #else
@@ -16,7 +16,7 @@ static const char *const LIBRARIES[] = {"libmpich.so.12", "libmpi.so.12", "libmp
 static void *find(void *first, const char *name) {
     void *found = dlsym(first, name);
     for (size_t at = 0; !found && LIBRARIES[at]; at++) {
-        /* One that is loaded already stays loaded: MPI is not to be unloaded before it has ended. */
+        /* Never closed again: the MPI library stays loaded until the process ends. */
         void *library = dlopen(LIBRARIES[at], RTLD_LAZY | RTLD_NOLOAD);
         if (library)
             found = dlsym(library, name);
@@ -36,7 +36,7 @@ static void *known_or_found(void *_Atomic *known, void *first, const char *name)
 void *foreread_real(void *_Atomic *known, const char *name) { return known_or_found(known, RTLD_NEXT, name); }
 
 #ifdef OPEN_MPI
-/* Objects are the program's own copies, where the linker has put some into it. */
+/* The handles are addresses of objects: of the program's copies, if the linker has put copies into the program. */
 #define HANDLE(type, name, object, constant)                                                                                     \
     type name(void) {                                                                                                            \
         static void *_Atomic known;                                                                                              \
@@ -55,6 +55,6 @@ HANDLE(MPI_Errhandler, foreread_errors_return, "ompi_mpi_errors_return", MPI_ERR
 
 MPI_Comm foreread_world(void) {
     int begun;
-    /* A program that uses sessions alone has no such communicator. */
+    /* A program that uses only sessions has no such communicator. */
     return REAL(Initialized)(&begun) == MPI_SUCCESS && begun ? the_world() : (MPI_Comm)0;
 }

@@ -9,18 +9,18 @@
 
 #include "real.h"
 
-/* Hints that are on their way at once, and entries of the log looked at in one call: at 1 us a hint that is at most 0.1 ms. */
+/* Limit of hints that are on their way at once, and of log entries that one call handles. */
 enum { HINTS = 64 };
-/* After so many lookups in vain a page is looked for less often: every second time, then every fourth and so on. One that was
- * not answered in time counts like so many: it takes as long as a read of the file system (1200 us for 64 KiB of `foreread
- * slowdisk`'s striped), one that finds nothing some 10 us. */
+/* After VAIN searches without a result, only every second page is searched; after VAIN more, every fourth, and so on up to
+ * 2^SELDOM_MAX. A search that got no answer in time counts as VAIN searches: it takes as long as a read of the file system, much
+ * longer than one that finds nothing. */
 enum { VAIN = 8, SELDOM_MAX = 6 };
 
 struct hint {
     uint64_t tag, place;
 };
 
-/* What a rank says of itself. */
+/* Facts about a rank, from the rank itself. */
 struct member {
     uint64_t dev, ino;
     uint32_t slots;
@@ -34,14 +34,14 @@ struct remote {
     struct segment own;
     struct member *members;
     pthread_mutex_t lock;
-    /* How far the own log was gone through. */
+    /* Number of entries of the own log that were handled. */
     uint64_t told;
-    /* Hints on their way, each for as long as its request is not done. */
+    /* Hints on their way. Each stays here until its request is complete. */
     struct hint hints[HINTS];
     MPI_Request putting[HINTS];
     bool used[HINTS];
     unsigned next;
-    /* A get that was not answered in time, and where it will arrive. */
+    /* A get that got no answer in time, and the memory that it will still write. */
     bool pending;
     MPI_Request request;
     struct segment_slot slot;
@@ -50,7 +50,7 @@ struct remote {
     unsigned in_vain, skipped;
 };
 
-/* Whether all ranks of the job are said to run under foreread. */
+/* True if the environment states that all ranks of the job run under foreread. */
 static bool allowed(void) {
     const char *value = getenv("FOREREAD_CACHE_BETWEEN_HOSTS");
     return value && strcmp(value, "1") == 0;
@@ -61,7 +61,7 @@ static void give_up(struct remote *remote) {
     free(remote);
 }
 
-/* A communicator of the same ranks, without the attributes that the program has put to its own. */
+/* A communicator of the same ranks, without the attributes of the program's. */
 static bool own_communicator(MPI_Comm comm, MPI_Comm *own) {
     MPI_Group group;
     if (REAL(Comm_group)(comm, &group) != MPI_SUCCESS)
@@ -71,7 +71,7 @@ static bool own_communicator(MPI_Comm comm, MPI_Comm *own) {
     return made && REAL(Comm_set_errhandler)(*own, foreread_errors_return()) == MPI_SUCCESS;
 }
 
-/* Whether all ranks are able, and some need a window. */
+/* True if all ranks are able to take part, and at least one needs a window. */
 static bool agreed(const struct remote *remote) {
     bool able = true, here = true;
     for (int one = 0; one < remote->ranks; one++) {
@@ -82,13 +82,13 @@ static bool agreed(const struct remote *remote) {
     return able && !here;
 }
 
-/* Tells all ranks what this one says of itself. */
+/* Exchanges the facts of all ranks. */
 static bool exchange(struct remote *remote, struct member self) {
     MPI_Datatype byte = foreread_byte();
     return REAL(Allgather)(&self, sizeof self, byte, remote->members, sizeof self, byte, remote->comm) == MPI_SUCCESS;
 }
 
-/* Lets all ranks reach the own segment, from now on until the window is freed. */
+/* Opens the own segment to all ranks, until the window is freed. */
 static bool begin(struct remote *remote) {
     const struct segment *own = &remote->own;
     int *model, found;
@@ -117,7 +117,7 @@ struct remote *foreread_remote_open(MPI_Comm comm, const struct segment *own, ui
     }
     if (exchange(remote, self) && agreed(remote)) {
         self.able = begin(remote);
-        /* Nobody asks another rank before that has begun. Where one has failed, its window cannot be freed either. */
+        /* No rank asks another before all have begun. If one has failed, the windows cannot be freed. */
         if (exchange(remote, self) && agreed(remote))
             return remote;
     } else {
@@ -143,7 +143,8 @@ void foreread_remote_close(struct remote *remote) {
     give_up(remote);
 }
 
-/* Who keeps the hint for a page, and where in the window. The file is named by the first rank's numbers, the same for all. */
+/* The rank that keeps the hint for a page, and the hint's place in its window. All ranks identify the file by the first rank's
+ * device and inode. Returns the hint's tag. */
 static uint64_t hint_of(const struct remote *remote, uint64_t page, int *keeper, MPI_Aint *at) {
     struct segment_key key = {.dev = remote->members[0].dev, .ino = remote->members[0].ino, .page = page};
     uint64_t hash = segment_hash(&key), places[5];
@@ -154,7 +155,7 @@ static uint64_t hint_of(const struct remote *remote, uint64_t page, int *keeper,
     return segment_tag(hash);
 }
 
-/* Whether the hint that was here is on its way no longer. */
+/* True if this place holds no hint that is still on its way. */
 static bool is_free(struct remote *remote, unsigned one) {
     int done = 1;
     MPI_Status status;
@@ -202,7 +203,7 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Whether the last get has arrived, by this time. */
+/* Waits for the last get until this time. True if it has arrived. */
 static bool arrived(struct remote *remote, uint64_t until) {
     int done = 0;
     MPI_Status status;
@@ -254,7 +255,7 @@ bool foreread_remote_take(struct remote *remote, uint64_t page, uint64_t version
         return false;
     unsigned seldom = remote->in_vain / VAIN < SELDOM_MAX ? remote->in_vain / VAIN : SELDOM_MAX;
     bool taken = false;
-    /* What was not answered in time still is to arrive. */
+    /* No new search before a late answer has arrived. */
     if ((!remote->pending || arrived(remote, 0)) && ++remote->skipped >= 1U << seldom) {
         remote->skipped = 0;
         taken = fetch(remote, page, version, from, len, now() + patience);

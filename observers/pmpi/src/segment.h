@@ -1,33 +1,33 @@
 /* A segment of the collective cache: pages of files, in memory that a rank's foreread shares with the rank's processes.
  *
- * A rank's foreread fills the segment with what the rank will read; the rank takes pages out of it, out of the other ranks'
- * segments on its host, and marks as void what it writes. The same layout in Rust: observers/segment/src/layout.rs, which is
- * checked against this one by the tests there.
+ * A rank's foreread fills the segment with pages that the rank will read. The rank copies pages from it and from the other ranks'
+ * segments on its host, and makes pages void when it opens or syncs a file that has changed. The same layout in Rust is
+ * observers/segment/src/layout.rs; the tests there compare both.
  *
- * Layout, each area at a multiple of 4096 bytes; the number of slots alone decides it:
+ * Layout, with each area at a multiple of 4096 bytes. It depends only on the number of slots:
  *
  *     header | sets | slots | log | directory | pages
  *
- * A page is 64 KiB of a file, and consists of 16 parts of 4 KiB. A slot holds a page or some of its parts. Only whole parts of
- * a file are held: reads that reach the end of a file go to the file system. A page lies in one of two sets of 8 slots each,
- * which its hash names.
+ * A page is 64 KiB of a file, and consists of 16 parts of 4 KiB. A slot holds a page or some of its parts. Only whole parts of a
+ * file are stored, so reads that reach the end of a file go to the file system. A page may be in two sets of 8 slots each, which
+ * its hash determines.
  *
- * Rules. `word` is the slot's generation (high half), the parts that are being filled and those that are valid.
- *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; turn them valid by compare-and-swap, but only if
- *    the generation is the same. So a page that was made void while it was being filled never becomes valid.
- *  - State: `version` is the state of the file (its size and times) that all valid parts of the page are at least as new as. It is
- *    asked for after the claim and before the read. Another state is the next generation, with no valid parts; one thread of the
- *    owner at a time does that.
- *  - Void: the next generation, with no valid parts. Where the file is found to have changed, and before a slot gets another page.
- *    Parts that are being filled stay marked until whoever fills them is done: until then the page's memory is written to.
- *  - The page that a slot is for changes only with a new generation, and while all parts are marked as being filled by whoever
- *    changes it; nobody claims parts then. For that no part may have been marked before.
- *  - Read: parts are valid, the slot is for this page, and `version` is the file's state now; copy; generation and parts are the
- *    same as before the copy. Else what was copied is nobody's data.
- *  - A page has one place on a host: what another rank's segment has, or is being filled there, is not filled in the own one.
- *  - Nobody waits for a slot longer than a read of the file has taken: who fills it may be dead, or stopped.
- *  - Everything here may be written by another process at any time. Nothing but `slots`, checked when the segment is mapped, is
- *    ever used to find a place in it. */
+ * Rules. `word` has the slot's generation (high half), the parts that are being filled, and the valid parts.
+ *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; make them valid by compare-and-swap, but only if the
+ *    generation is the same. So a page that was made void during its fill never becomes valid.
+ *  - State: all valid parts of the page are at least as new as `version`, a state of the file (its size and times). The filler asks
+ *    for the state after the claim and before the read. A new state starts the next generation, without valid parts. Only one thread
+ *    of the owner at a time sets a state.
+ *  - Void: the next generation, without valid parts. A page is made void when its file has changed, and before its slot gets another
+ *    page. Parts that are being filled stay marked until their filler is done, because it still writes to the page's memory.
+ *  - A slot's page changes only with a new generation, and while the thread that changes it has marked all parts as being filled, so
+ *    that no other thread claims any. Before that, no part may be marked.
+ *  - Read: check that the parts are valid, that the slot is for this page, and that `version` is the file's present state; copy; check
+ *    that generation and parts are as before the copy. If not, the copy is garbage.
+ *  - A page has one place on a host: a rank does not fill parts that another rank's segment has or is being filled with.
+ *  - No wait for a slot lasts longer than the slowest read of the files in this run: its filler may be dead or stopped.
+ *  - Other processes may write any part of the segment at any time. Only `slots`, checked when the segment is mapped, is used to find
+ *    places in it. */
 #ifndef FOREREAD_PMPI_SEGMENT_H
 #define FOREREAD_PMPI_SEGMENT_H
 
@@ -53,7 +53,7 @@ enum {
     SEGMENT_PLACES = 4,
 };
 
-/* Where the pages of a file belong: `mode`. */
+/* The place for the rank's pages: `mode`. */
 enum segment_mode { SEGMENT_UNDECIDED, SEGMENT_PLAIN, SEGMENT_COLLECTIVE };
 
 /* Another rank's segment on this host. */
@@ -62,30 +62,30 @@ struct segment_peer {
     _Atomic uint32_t pid, fd;
 };
 
-/* A file that the rank has opened through MPI. Its foreread fills pages of such files alone. */
+/* A file that the rank has opened through MPI. Its foreread fills only pages of such files. */
 struct segment_file {
     _Atomic uint64_t dev, ino;
     /* 1 if it is read past the page cache (O_DIRECT), whatever its file system. */
     _Atomic uint64_t direct;
-    /* Its state when the rank opened it or last synced it: pages of another state are served to nobody. */
+    /* Its state when the rank opened it or last synced it. Pages of another state are not served. */
     _Atomic uint64_t version;
 };
 
-/* What was done, by whom: the rank's processes count the first group, its foreread the second. */
+/* Counts. The rank's processes count the first group, its foreread the second. */
 struct segment_counts {
     _Atomic uint64_t hits, hit_bytes;       /* reads served from the own segment */
-    _Atomic uint64_t host_hits, host_bytes; /* from another rank's on this host */
-    _Atomic uint64_t remote_hits, remote_bytes; /* from another host's */
+    _Atomic uint64_t host_hits, host_bytes; /* reads served from another rank's segment on this host */
+    _Atomic uint64_t remote_hits, remote_bytes; /* reads served from another host's segments */
     _Atomic uint64_t late;     /* hits that waited for a fill */
-    _Atomic uint64_t missed;   /* reads looked for in vain */
+    _Atomic uint64_t missed;   /* reads that were not served as a whole */
     _Atomic uint64_t voided;   /* pages made void when a file that had changed was opened or synced */
     _Atomic uint64_t changed;  /* files that changed while they were open, and were left to their file systems */
 
     _Atomic uint64_t filled, filled_bytes; /* fills that became valid */
-    _Atomic uint64_t left_bytes;           /* foretold, and left to another rank of the host, which has them or is reading them */
-    _Atomic uint64_t beside_bytes;         /* filled beside what the rank is foretold to read, because other ranks read it */
-    _Atomic uint64_t lost;                 /* fills that did not: made void meanwhile, or not to be read */
-    _Atomic uint64_t evicted, unread;      /* pages that had to make room; of these, with parts that were never read */
+    _Atomic uint64_t left_bytes;           /* foretold bytes left to another rank of the host, which has them or is reading them */
+    _Atomic uint64_t beside_bytes;         /* bytes filled beside the rank's foretold reads, because other ranks read them */
+    _Atomic uint64_t lost;                 /* fills without a valid part: made void meanwhile, or the file could not be read */
+    _Atomic uint64_t evicted, unread;      /* evicted pages; evicted pages with parts that were never read */
 };
 
 struct segment_header {
@@ -93,17 +93,17 @@ struct segment_header {
     _Atomic uint32_t version, slots;
     _Atomic uint64_t token;
     _Atomic uint32_t mode, peer_count;
-    /* Counts uses. */
+    /* Number of uses of slots: a clock. */
     _Atomic uint64_t clock;
-    /* How many entries were ever put into the log. */
+    /* Number of entries ever added to the log. */
     _Atomic uint64_t logged;
-    /* One more than this process's rank among all, with their number in the high half; 0 before a file is opened through MPI. */
+    /* This process's rank in the low half and the number of ranks in the high half, plus 1; 0 before a file is opened through MPI. */
     _Atomic uint64_t joined;
-    /* How many files the rank has opened through MPI so far: those of `files` from the first on, round and round. */
+    /* Number of files that the rank has opened through MPI so far. File n is in `files` at n modulo SEGMENT_FILES. */
     _Atomic uint64_t file_count;
-    /* How often parts were claimed: until then there is nothing to make void, and nothing to look for. See segment_holds(). */
+    /* Number of claims of parts. While it is 0, no page can be found or made void. See segment_holds(). */
     _Atomic uint64_t claimed;
-    /* The longest that a read of the rank's own has taken, in ns; 0 before the first. */
+    /* Duration of the rank's own slowest read, in ns; 0 before the first. */
     _Atomic uint64_t slowest;
     struct segment_counts counts;
     struct segment_peer peers[SEGMENT_PEERS];
@@ -117,21 +117,21 @@ struct segment_set {
 struct segment_slot {
     _Atomic uint64_t word;
     _Atomic uint64_t dev, ino, page;
-    /* Of the file when the page was filled: segment_version(). */
+    /* The file's state when the page was filled: segment_version(). */
     _Atomic uint64_t version;
     /* The clock at its last use. */
     _Atomic uint64_t used;
-    /* Parts that are foretold and not read since: in the low half to the owner, in the high half to ranks that have left them to it.
-     * Parts that were never read. */
+    /* In `expected`, parts that are foretold and not read since: in the low half to the owner, in the high half to ranks that have left
+     * them to the owner. In `fresh`, parts that were never read. */
     _Atomic uint32_t expected, fresh;
-    /* How many wait for a fill, on the low half of `word`. */
+    /* Number of waiters for a fill, on the low half of `word`. */
     _Atomic uint32_t waiters;
-    /* In the low half, parts that the owner, or a rank that left them to it, was foretold to read since the slot is the page's; in the
+    /* In the low half, parts that were foretold to the owner, or to a rank that left them to it, since the slot got its page; in the
      * high half, parts that the owner is reading from the file. For the ranks' forereads. */
     _Atomic uint32_t wanted;
 };
 
-/* A hint where a page may be: rank in the high half, slot in the low one. */
+/* A possible place of a page: the rank in the high half, the slot in the low half. */
 struct segment_place {
     _Atomic uint64_t tag, place;
 };
@@ -153,7 +153,7 @@ struct segment {
     struct segment_place *directory;
     unsigned char *pages;
     uint32_t slot_count, set_count;
-    /* How often its rank's foreread had filled a page when it was waited for in vain: it may be gone. */
+    /* Number of its fills when a wait for it ended without a result. No further wait before the next fill: its foreread may be gone. */
     _Atomic uint64_t vain;
 };
 
@@ -161,7 +161,7 @@ static inline uint64_t segment_up(uint64_t bytes) { return (bytes + 4095) & ~UIN
 
 static inline uint32_t segment_sets(uint32_t slots) { return (slots + SEGMENT_WAYS - 1) / SEGMENT_WAYS; }
 
-/* How long a segment of so many slots is; the places of its areas, if wanted. */
+/* The size of a segment with this many slots, in bytes, and the places of its areas if `at` is not null. */
 static inline uint64_t segment_size(uint32_t slots, uint64_t at[5])
 {
     const uint64_t lengths[] = {sizeof(struct segment_set) * segment_sets(slots), sizeof(struct segment_slot) * (uint64_t)slots,
@@ -176,7 +176,7 @@ static inline uint64_t segment_size(uint32_t slots, uint64_t at[5])
     return end;
 }
 
-/* Takes mapped memory of this size for a segment; false if it is none. */
+/* Describes mapped memory of this size as a segment; false if it is none with this token. */
 static inline bool segment_of(struct segment *segment, void *memory, uint64_t size, uint64_t token)
 {
     struct segment_header *header = memory;
@@ -216,7 +216,7 @@ static inline uint64_t segment_hash(const struct segment_key *key)
 /* The tag of a page in a set; never 0. */
 static inline uint64_t segment_tag(uint64_t hash) { return hash | 1; }
 
-/* The two sets that a page may lie in. */
+/* One of the two sets that a page may be in. */
 static inline uint32_t segment_set_of(uint64_t hash, uint32_t sets, int which)
 {
     uint64_t half = which ? hash & UINT32_MAX : hash >> 32;
@@ -233,7 +233,7 @@ static inline uint32_t segment_generation(uint64_t word) { return (uint32_t)(wor
 static inline uint32_t segment_filling(uint64_t word) { return (uint32_t)(word >> 16) & 0xffff; }
 static inline uint32_t segment_valid(uint64_t word) { return (uint32_t)word & 0xffff; }
 
-/* The parts of a page that a range of it touches: from `from` on, `len` bytes, within the page. */
+/* The parts of a page that contain `len` bytes from `from` on, within the page. */
 static inline uint32_t segment_parts(uint32_t from, uint32_t len)
 {
     uint32_t first = from / SEGMENT_PART, last = (from + len - 1) / SEGMENT_PART;
@@ -247,8 +247,8 @@ static inline bool segment_is_for(const struct segment_slot *slot, const struct 
            atomic_load_explicit(&slot->page, memory_order_relaxed) == key->page;
 }
 
-/* Calls `work` with each slot (its number) that seems to be for a page, until `work` says true. A page can stand in two slots for a
- * moment, when two have begun to fill it. */
+/* A loop over the numbers of slots that seem to be for a page. A page can be in two slots for a moment, if two threads have begun to
+ * fill it. */
 #define SEGMENT_EACH(segment, key, hash, number)                                                                                 \
     for (uint32_t which_ = 0; which_ < 2; which_++)                                                                              \
         for (uint32_t way_ = 0, set_ = segment_set_of(hash, (segment)->set_count, (int)which_), number; way_ < SEGMENT_WAYS;     \
@@ -257,15 +257,15 @@ static inline bool segment_is_for(const struct segment_slot *slot, const struct 
                 atomic_load_explicit(&(segment)->sets[set_].tag[way_], memory_order_relaxed) == segment_tag(hash) &&             \
                 segment_is_for(&(segment)->slots[number], key))
 
-/* A slot that has any of these parts of a page of a file in this state, and its word: what is read of it counts only if
- * segment_still() says so afterwards. */
+/* Finds a slot that has one of these parts of a page, of the file in this state, and the slot's word. A copy of its bytes is valid only
+ * if segment_still() returns true afterwards. */
 static inline bool segment_find(const struct segment *segment, const struct segment_key *key, uint64_t version, uint32_t parts,
                                 uint32_t *found, uint64_t *word)
 {
     const uint64_t hash = segment_hash(key);
     SEGMENT_EACH(segment, key, hash, number)
     {
-        /* The word first: the key and the state are constant as long as the generation is. */
+        /* The word is read first: key and state are constant while the generation is. */
         *word = atomic_load_explicit(&segment->slots[number].word, memory_order_acquire);
         *found = number;
         if ((segment_valid(*word) & parts) != 0 && segment_is_for(&segment->slots[number], key) &&
@@ -275,7 +275,7 @@ static inline bool segment_find(const struct segment *segment, const struct segm
     return false;
 }
 
-/* Whether what was copied from a slot, found with this word, is what the slot's page holds. */
+/* True if bytes copied from a slot, since it had this word, are the page's content. */
 static inline bool segment_still(const struct segment *segment, uint32_t number, uint64_t word)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -296,7 +296,7 @@ static inline void segment_used(const struct segment *segment, uint32_t number, 
         atomic_fetch_and_explicit(&slot->fresh, ~parts, memory_order_relaxed);
 }
 
-/* Makes a slot's page void, whatever is being filled of it; whether it had any parts. */
+/* Makes a slot's page void, including parts that are being filled. True if there were any parts. */
 static inline bool segment_void(struct segment_slot *slot)
 {
     uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
@@ -308,7 +308,7 @@ static inline bool segment_void(struct segment_slot *slot)
     return false;
 }
 
-/* Whether anything was ever filled, or is being filled. */
+/* True if any part was ever claimed for a fill. */
 static inline bool segment_holds(const struct segment *segment)
 {
     return atomic_load_explicit(&segment->header->claimed, memory_order_relaxed) != 0;
