@@ -1,4 +1,4 @@
-/* See btree.h. Section names in comments are those of SQLite's "Database File Format". */
+/* See btree.h. Quoted names are sections of SQLite's "Database File Format". */
 #include "btree.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static uint32_t big32(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* A variable-length integer of 1 to 9 bytes; its length, or 0 when it runs past `end`. */
+/* Reads a variable-length integer of 1 to 9 bytes. Returns its length, or 0 if it does not end before `end`. */
 static unsigned varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -42,7 +42,7 @@ bool btree_header_parse(const uint8_t bytes[BTREE_HEADER_BYTES], struct btree_he
         size = BTREE_MAX_PAGE;
     if (size < 512 || (size & (size - 1)) != 0 || size - bytes[20] < 480)
         return false;
-    /* The three payload fractions are fixed; other values mean another format. */
+    /* The three payload fractions are constants of the format. */
     if (bytes[21] != 64 || bytes[22] != 32 || bytes[23] != 32)
         return false;
     header->page_size = size;
@@ -78,7 +78,7 @@ bool btree_is_interior(const struct btree_page *page)
     return page->type == BTREE_INDEX_INTERIOR || page->type == BTREE_TABLE_INTERIOR;
 }
 
-/* Where cell `i` begins; NULL when that is not behind the cell array and inside the page. */
+/* The beginning of cell `i`; NULL if it is not inside the page and behind the cell array. */
 static const uint8_t *cell(const struct btree_page *page, unsigned i)
 {
     if (i >= page->cells)
@@ -122,7 +122,7 @@ bool btree_table_key(const struct btree_page *page, unsigned i, int64_t *rowid)
     return true;
 }
 
-/* The first cell of a table page whose key is not below `rowid`, 0 to `cells`. */
+/* Finds the first cell of a table page whose key is not below `rowid`; `cells` if there is none. */
 static bool search(const struct btree_page *page, int64_t rowid, unsigned *at)
 {
     unsigned low = 0, high = page->cells;
@@ -195,18 +195,18 @@ uint32_t btree_next_overflow(const uint8_t *bytes)
     return big32(bytes);
 }
 
-/* "Record Format": the bytes a serial type takes. Types 10 and 11 are reserved. */
+/* "Record Format": the length of a value by its serial type, in bytes. Types 10 and 11 are reserved. */
 static uint64_t serial_length(uint64_t serial)
 {
     static const uint8_t small[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
     return serial < 12 ? small[serial] : (serial - 12) / 2;
 }
 
-/* Calls nothing and keeps nothing: steps through a record's header. */
+/* A position in a record's header. */
 struct record_walk {
     const uint8_t *at;  /* the next serial type */
-    const uint8_t *end; /* of the record's header */
-    uint64_t body;      /* where the next column's value begins */
+    const uint8_t *end; /* the end of the record's header */
+    uint64_t body;      /* offset of the next column's value in the record */
 };
 
 static bool record_begin(const uint8_t *record, uint32_t length, struct record_walk *walk)
@@ -257,7 +257,7 @@ bool btree_integer(const uint8_t *record, uint32_t length, struct btree_column c
         column.at > length - column.length)
         return false;
     const uint8_t *at = record + column.at;
-    /* Big-endian, the sign in the first bit. */
+    /* Big-endian, in two's complement. */
     uint64_t sum = at[0] & 0x80 ? UINT64_MAX : 0;
     for (uint32_t i = 0; i < column.length; i++)
         sum = sum << 8 | at[i];
@@ -279,7 +279,7 @@ bool btree_index_rowid(const struct btree_page *page, unsigned i, int64_t *rowid
         return false;
     while (record_next(&walk, &last))
         columns++;
-    /* At least one column, then the rowid; and the record ends with it. */
+    /* At least one column, then the rowid, which ends the record. */
     return columns >= 2 && walk.at == walk.end && walk.body == total &&
            btree_integer(record, local, last, rowid);
 }
@@ -293,7 +293,7 @@ bool btree_text_is(const uint8_t *record, uint32_t length, struct btree_column c
     for (uint32_t i = 0; i < column.length; i++) {
         uint8_t byte = record[column.at + i];
         if (byte == 0)
-            continue; /* the other half of an UTF-16 unit */
+            continue; /* the other half of a UTF-16 unit */
         if (found >= letters || byte != (uint8_t)ascii[found])
             return false;
         found++;

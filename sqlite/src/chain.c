@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* What the leaf page in `page` says of a row. */
+/* Begins a row's chain, if its leaf page `page` has an overflow page for it. */
 static void begin(const struct btree_page *page, const struct item *item, unsigned most,
                   struct chain *chain)
 {

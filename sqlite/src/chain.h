@@ -1,9 +1,10 @@
 /* From rows to their overflow pages.
  *
- * Purpose: a long row begins in its leaf page, which names the first of its overflow pages; each of
- * those names the next. A query that reads such rows waits for one after the other. Here many rows are gone
- * through together: the pages of a step are asked for at once, before the first of them is waited for.
- * Invariant: names no page that has not been read of; a chain that is damaged ends.
+ * Purpose: a long row begins in its leaf page, which has the number of its first overflow page. Each
+ * overflow page has the number of the next. A query that reads such rows waits for one page after the
+ * other. Here many rows are followed together: all pages of a step are requested before the first of them
+ * is read.
+ * Invariant: each page number comes from the page before in the chain; a damaged chain ends.
  * Data flow: items with their leaf pages in, overflow pages in the order of the chain out. */
 #ifndef FOREREAD_CHAIN_H
 #define FOREREAD_CHAIN_H
@@ -11,8 +12,8 @@
 #include "cursor.h"
 
 enum {
-    CHAIN_BATCH = 256, /* rows at once */
-    CHAIN_MOST = 8, /* pages of a row: longer ones mostly lie in a row, for the kernel to read ahead */
+    CHAIN_BATCH = 256, /* rows that are followed together */
+    CHAIN_MOST = 8, /* limit of pages of a row: longer chains are mostly contiguous, so the kernel reads them ahead */
 };
 
 struct chain {
@@ -20,8 +21,9 @@ struct chain {
     unsigned n, wanted;
 };
 
-/* The first overflow pages, at most `most`, of each row among `n` (at most CHAIN_BATCH) items whose page
- * is known. Reads all of the pages but the last of each chain. False without memory. */
+/* Finds the first overflow pages, at most `most`, of each row among `n` (at most CHAIN_BATCH) items whose
+ * page is known. Reads the rows' pages and all found pages but the last of each chain. False if there is no
+ * memory. */
 bool chains_follow(const struct pages *pages, const struct item *items, size_t n, unsigned most,
                    struct chain *chains);
 

@@ -4,16 +4,15 @@
 #include "library.h"
 #include "room.h"
 
-/* What a limited process needs beside the database, in bytes; libforeread takes as much again. */
+/* Memory that a process with a limit needs besides the database, in bytes. libforeread needs as much again. */
 static const uint64_t OWN_USE = 2u << 20;
-/* Bytes of memory that it must be allowed to have: with less nothing was measured. */
+/* The lowest limit of memory, in bytes, at which libforeread is used. Lower limits were not measured. */
 static const uint64_t LEAST_LIMIT = 12u << 20;
 
-/* Whether what is fetched ahead stays, and costs nothing that would have stayed without. A database that just
- * fits is read once and is there for all further walks; with libforeread, which uses three quarters of what is
- * free, it would not be. On a modelled disk in a group of 16 MiB, three walks through 12 MiB took 13 s and
- * not 10, through 13 MiB 26 s and not 11; but through 8 MiB 0.5 s and not 1.8, and one through 16 MiB 16 s
- * and not 33. */
+/* True if prefetched pages stay in memory, and displace no pages that would have stayed. Without libforeread, a database
+ * that just fits in memory is read once and then stays there for all later walks. With libforeread, which itself
+ * needs memory, it would not stay. With a limit of 16 MiB on a modelled disk, walks through 12 and 13 MiB were
+ * slower with libforeread, and those through 8 and 16 MiB faster. */
 static bool has_room(const struct watch *watch)
 {
     uint64_t limit = room_limit(), bytes = store_pages(&watch->store) * watch->header.page_size;

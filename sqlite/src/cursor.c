@@ -48,7 +48,7 @@ void cursor_close(struct cursor *cursor)
     cursor->level = 0;
 }
 
-/* Asks for the children that come after the one about to be entered, that one included. */
+/* Requests the child that is about to be entered, and those that come after it. */
 static void fetch_children(struct cursor *cursor, struct cursor_level *parent)
 {
     uint32_t wanted[CURSOR_MAX_AHEAD];
@@ -70,7 +70,7 @@ static void fetch_children(struct cursor *cursor, struct cursor_level *parent)
     parent->fetched = (int)n - 1;
 }
 
-/* Enters the child that the cursor's page points to. */
+/* Enters child `at` of the cursor's page, and returns it as an item. */
 static bool descend(struct cursor *cursor, struct item *item)
 {
     struct cursor_level *parent = &cursor->levels[cursor->level - 1];
@@ -96,7 +96,7 @@ static bool descend(struct cursor *cursor, struct item *item)
     return true;
 }
 
-/* The entry of cell `at`, if it says which row it is of. */
+/* The row that the entry in cell `at` refers to. False if it has no rowid. */
 static bool entry(const struct cursor_level *level, int at, struct item *item)
 {
     *item = (struct item){.row = true};
@@ -119,7 +119,7 @@ bool cursor_next(struct cursor *cursor, struct item *item)
         } else if (here->descend) {
             return descend(cursor, item);
         } else if (cursor->backward ? here->at > 0 : here->at < here->page.cells) {
-            /* Back from a child: the entry between it and the next one comes first. */
+            /* After a child comes the entry between it and the next child. */
             int between = cursor->backward ? here->at - 1 : here->at;
             here->at += cursor->backward ? -1 : 1;
             here->descend = true;

@@ -11,8 +11,8 @@
 #define SYS_cachestat 451 /* the same number on every architecture */
 #endif
 
-/* Found first without opening: beside a database anything may lie, and opening a device or a FIFO does something. Then what was
- * found is opened, and nothing that has taken its place. */
+/* First the path is found without opening it (O_PATH): beside a database there may be a device or a FIFO, which must not be opened.
+ * Then the file that was found is opened, and not another one that has replaced it. */
 bool file_open(struct file *file, const char *path, struct stat *facts)
 {
     struct stat own;
@@ -49,7 +49,7 @@ bool file_read(const struct file *file, uint64_t offset, void *into, size_t leng
     return true;
 }
 
-/* mincore on a mapping made for the question: touches nothing, so it cannot fault. */
+/* Uses mincore on a temporary mapping, which is never touched, so it cannot fault. */
 static bool mapped_resident(const struct file *file, uint64_t offset, uint64_t length)
 {
     unsigned char present[64];

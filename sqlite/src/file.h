@@ -1,8 +1,8 @@
-/* The planner's own view of a file: its bytes, and whether they are in memory.
+/* The planner's access to a file: its bytes, and whether they are in memory.
  *
- * Purpose: to read what SQLite reads, beside it.
- * Invariant: opened and closed on the planner's thread alone, whose descriptor table is its own: a descriptor of
- * a database closed in the program's table would drop SQLite's POSIX locks. Never writes, never locks.
+ * Purpose: to read a database beside SQLite.
+ * Invariant: opened and closed only on the planner's thread, which has its own descriptor table. Closing a
+ * descriptor of a database in the program's table would drop SQLite's POSIX locks. Never writes, never locks.
  * Data flow: a path in; bytes, and hints to the kernel, out. Offsets and lengths are in bytes. */
 #ifndef FOREREAD_FILE_H
 #define FOREREAD_FILE_H
@@ -14,23 +14,24 @@
 
 struct file {
     int fd;            /* -1 when closed */
-    bool no_cachestat; /* the kernel is older than 6.5: mincore has to tell */
+    bool no_cachestat; /* the kernel is older than 6.5: mincore is used */
 };
 
-/* False when the path is no regular file; what it is otherwise goes to `facts`, unless that is null. */
+/* False if the path is no regular file that can be opened. Its facts are stored in `facts`, unless that is null. */
 bool file_open(struct file *file, const char *path, struct stat *facts);
 
 void file_close(struct file *file);
 
-/* False when the file does not have all these bytes. */
+/* False if not all of these bytes can be read. */
 bool file_read(const struct file *file, uint64_t offset, void *into, size_t length);
 
+/* True if all of these bytes are in memory; false also if that is unknown. `length` must not be 0. */
 bool file_resident(struct file *file, uint64_t offset, uint64_t length);
 
-/* Asks the kernel for what will be read soon. */
+/* Requests bytes that will be read soon from the kernel. */
 void file_fetch(const struct file *file, uint64_t offset, uint64_t length);
 
-/* The length of the file now. */
+/* The present length of the file; 0 if it is unknown. */
 uint64_t file_bytes(const struct file *file);
 
 #endif

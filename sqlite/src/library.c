@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* As of the version whose functions these are. */
+/* The major version whose functions are used. */
 #define NAME "libforeread.so.1"
 
 enum { UNTRIED, LOADED, MISSING };
@@ -13,7 +13,7 @@ enum { UNTRIED, LOADED, MISSING };
 struct library libforeread;
 static atomic_int state = UNTRIED;
 
-/* Puts a function of the library at `into`, a pointer to such a function. */
+/* Stores a function of the library in the function pointer at `into`. False if there is none. */
 static bool find(void *handle, const char *name, void *into)
 {
     void *found = dlsym(handle, name);
@@ -23,7 +23,7 @@ static bool find(void *handle, const char *name, void *into)
 
 static bool load(void)
 {
-    /* For nobody else: the program's own reads stay the C library's. */
+    /* RTLD_LOCAL: the program's own reads are not intercepted. */
     void *handle = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
     return handle && find(handle, "foreread_register_client", &libforeread.register_client) &&
            find(handle, "foreread_unregister_client", &libforeread.unregister_client) &&

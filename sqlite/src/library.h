@@ -1,10 +1,10 @@
-/* libforeread, loaded when a walk has begun.
+/* libforeread, loaded at the first walk that needs help.
  *
- * Purpose: a process that loads the extension and never walks an index does not pay for it: mapping and
- * relocating it takes longer than all else the extension does when it is loaded.
- * Invariant: loaded once, on the planner's thread, and not unloaded; its functions are called only for clients, of
- * which there are none before.
- * Data flow: a shared library beside the extension, or where such libraries are; its functions out. */
+ * Purpose: a process that loads the extension and never walks an index does not load libforeread. Mapping and
+ * relocating that takes longer than the whole loading of the extension.
+ * Invariant: loaded once, on the planner's thread, and not unloaded. Its functions are called only for clients,
+ * which do not exist before.
+ * Data flow: a shared library beside the extension, or in the library path, in; its functions out. */
 #ifndef FOREREAD_LIBRARY_H
 #define FOREREAD_LIBRARY_H
 
@@ -12,7 +12,7 @@
 
 #include "foreread.h"
 
-/* The functions used, by their names without the prefix. */
+/* The functions in use, by their names without the prefix. */
 struct library {
     __typeof__(foreread_register_client) *register_client;
     __typeof__(foreread_unregister_client) *unregister_client;
@@ -27,10 +27,10 @@ struct library {
 
 extern struct library libforeread;
 
-/* Loads it, the first time; false when it cannot be had. */
+/* Loads the library, the first time. False if it cannot be loaded. */
 bool library_load(void);
 
-/* Whether it is "loaded", "missing" or "not needed yet". */
+/* "loaded", "missing" or "not needed yet". */
 const char *library_state(void);
 
 #endif

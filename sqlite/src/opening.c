@@ -1,7 +1,7 @@
 /* See opening.h. */
 #include "opening.h"
 
-/* The root of sqlite_stat1, as a leaf of the schema has it; 0: not here. */
+/* The root of sqlite_stat1, from a leaf of the schema; 0 if it is not in this leaf. */
 static uint32_t statistics(const struct btree_page *schema)
 {
     for (unsigned i = 0; i < schema->cells; i++) {

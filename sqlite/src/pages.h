@@ -1,21 +1,21 @@
-/* Where pages come from: the one thing that schema, cursor, rows and trail ask of the world.
+/* The source of pages for schema, cursor, rows, chain and trail.
  *
- * Purpose: to keep those parts pure. The planner answers from a database file (file.c), tests
- * answer from memory.
- * Data flow: page numbers (from 1, as SQLite counts) in; bytes, or a word about them, out. */
+ * Purpose: to keep those parts pure. The planner's source is a database and its WAL (store.c), that of the
+ * tests is memory.
+ * Data flow: page numbers (from 1, as in SQLite) in; bytes, or facts about them, out. */
 #ifndef FOREREAD_PAGES_H
 #define FOREREAD_PAGES_H
 
 #include "btree.h"
 
 struct pages {
-    /* Reads one whole page, waiting for the device if it must; false when there is none. */
+    /* Reads a whole page, waiting for the device if necessary. False if there is no such page. */
     bool (*read)(void *context, uint32_t page, uint8_t *into);
-    /* Whether the page is in memory, so that reading it costs the device nothing. */
+    /* True if the page is in memory. */
     bool (*resident)(void *context, uint32_t page);
-    /* Asks for pages that `read` will be called for soon; waits for nothing. Reorders `pages`. */
+    /* Requests pages that will be read soon, without waiting. Reorders `pages`. */
     void (*fetch)(void *context, uint32_t *pages, size_t n);
-    /* Whether to give up: the database is being closed, or the query has ended. */
+    /* True if the database is being closed, or the query has ended: the work is stopped. */
     bool (*stopped)(void *context);
     void *context;
     uint32_t page_size, usable; /* bytes */

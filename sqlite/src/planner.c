@@ -15,12 +15,12 @@
 enum { STACK_BYTES = 512 << 10 };
 
 static struct {
-    pthread_mutex_t lock; /* guards the members below and each watch's next, gone and more */
+    pthread_mutex_t lock; /* guards `first` and `state`, and each watch's `next`, `gone` and `more` */
     pthread_cond_t served;
     struct watch *first;
     enum { ASLEEP, RUNNING, BROKEN } state;
     sem_t wake;
-    atomic_bool started; /* `state` is no longer ASLEEP */
+    atomic_bool started; /* true if `state` is not ASLEEP */
 } planner = {.lock = PTHREAD_MUTEX_INITIALIZER, .served = PTHREAD_COND_INITIALIZER};
 
 static struct watch **find(const struct watch *watch)
@@ -37,7 +37,7 @@ static void append(struct watch *watch)
     *find(NULL) = watch;
 }
 
-/* Serves one watch that is due, and puts it last in the row; false when none is. */
+/* Serves one watch that is due, and moves it to the end of the list. False if none is due. */
 static bool serve_next(void)
 {
     struct watch *watch;
@@ -59,7 +59,7 @@ static bool serve_next(void)
     return watch != NULL;
 }
 
-/* Nobody will serve; whoever waits for it need not. */
+/* No watch will be served: ends all waits for it. */
 static void give_up(void)
 {
     pthread_mutex_lock(&planner.lock);
@@ -72,11 +72,11 @@ static void give_up(void)
 
 static void *run(void *unused)
 {
-    /* Before anything else: by its name libforeread and the observer of `foreread run`, where they are preloaded, tell it
-     * from the program's threads, whose descriptors they follow. */
+    /* Before anything else: if libforeread or the observer of `foreread run` is preloaded, it recognises this thread by its
+     * name, and does not take the thread's descriptors for the program's. */
     pthread_setname_np(pthread_self(), "foreread-hint-s");
-    /* A copy of the descriptor table, emptied: what is opened and closed here from now on leaves
-     * the program's descriptors, and the locks that hang on them, alone. */
+    /* An empty descriptor table of its own: files that are opened and closed here do not affect the
+     * program's descriptors, nor its locks. */
     if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) != 0) {
         give_up();
         return unused;
@@ -89,7 +89,7 @@ static void *run(void *unused)
     }
 }
 
-/* A child has no planner: what it inherits is left alone, what it opens itself gets a new one. */
+/* A child has no planner. Its inherited watches are not served. For databases that it opens itself it starts a planner. */
 static void forked(void)
 {
     pthread_mutex_init(&planner.lock, NULL);
@@ -128,7 +128,7 @@ static void start(void)
     pthread_mutex_unlock(&planner.lock);
 }
 
-/* ---- what vfs.c calls ------------------------------------------------------------------------- */
+/* ---- the interface ---------------------------------------------------------------------------- */
 
 void planner_add(struct watch *watch)
 {

@@ -1,21 +1,21 @@
-/* The planner: the one thread that looks ahead of walks.
+/* The planner: the thread that works ahead of all walks.
  *
- * Purpose: to keep all that waits for a device, and all that understands, off the threads that run queries.
- * Invariant: has a descriptor table of its own and every signal blocked; is started by the first
- * statement that reads long enough.
- * Data flow: watches posted by watch.c in; each that is due to walk_serve. */
+ * Purpose: threads that run queries neither wait for the planner's reads nor analyse pages.
+ * Invariant: has a descriptor table of its own, and all signals blocked. Is started by the first statement
+ * that reads long enough.
+ * Data flow: watches posted by watch.c in; each watch that is due goes to walk_serve. */
 #ifndef FOREREAD_PLANNER_H
 #define FOREREAD_PLANNER_H
 
 #include "watch.h"
 
-/* Begins to serve a watch. Costs nothing until planner_wake. */
+/* Adds a watch, which is served from then on. Does not start the thread. */
 void planner_add(struct watch *watch);
 
-/* There may be something to do. Starts the thread when there is none; never waits. */
+/* Wakes the thread, because a watch may be due. Starts it if necessary. Does not wait for it. */
 void planner_wake(void);
 
-/* Ends all work on a watch and waits for that; the watch may be freed then. */
+/* Ends all work on a watch, and waits for its end. After that the watch may be freed. */
 void planner_remove(struct watch *watch);
 
 #endif

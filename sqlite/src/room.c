@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number in a file; UINT64_MAX when there is none ("max"). */
+/* The number in a file; UINT64_MAX if there is none ("max"). */
 static uint64_t read_limit(const char *path)
 {
     unsigned long long bytes = UINT64_MAX;
@@ -18,7 +18,7 @@ static uint64_t read_limit(const char *path)
     return bytes;
 }
 
-/* Goes up from the group to the root of its hierarchy. */
+/* The lowest limit in files of this name, from the group up to the root of its hierarchy. Changes `group`. */
 static uint64_t lowest(const char *root, char *group, const char *name)
 {
     uint64_t limit = UINT64_MAX;

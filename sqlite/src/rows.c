@@ -44,7 +44,7 @@ void rows_close(struct rows *rows)
     }
 }
 
-/* Where the rowids of order[from..to) that lead to the same child as order[from] end. */
+/* The end of those rowids in order[from..to) that lead to `child`, as order[from] does. */
 static size_t same_child(const struct rows *rows, const struct btree_page *page, unsigned child,
                          size_t from, size_t to)
 {
@@ -59,7 +59,7 @@ static size_t same_child(const struct rows *rows, const struct btree_page *page,
     return end;
 }
 
-/* Resolves order[from..to), all of which lie below the page `number` at `level`. */
+/* Resolves order[from..to), which are all below the page `number` at `level`. */
 static void resolve_below(struct rows *rows, struct item *items, uint32_t number, int level,
                           size_t from, size_t to)
 {

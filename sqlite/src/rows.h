@@ -1,7 +1,7 @@
 /* From rowids to the pages of a table that hold them.
  *
- * Purpose: to resolve many rowids at once, each interior page of the table being read once and
- * those of a level asked for together before the first of them is waited for.
+ * Purpose: to resolve many rowids together. Each interior page of the table is read once, and the interior
+ * pages below it are requested together before the first of them is read.
  * Invariant: a rowid that cannot be resolved keeps page 0.
  * Data flow: items with rowids in, the same items with pages out. */
 #ifndef FOREREAD_ROWS_H
@@ -15,7 +15,7 @@ struct rows {
     const struct pages *pages;
     uint32_t root;
     int height;         /* levels of interior pages above the leaves */
-    bool only_resident; /* leave out what is not in memory, wait for nothing */
+    bool only_resident; /* skip pages that are not in memory, so that nothing is waited for */
     struct {
         int64_t rowid;
         uint32_t item;
@@ -23,13 +23,13 @@ struct rows {
     uint8_t *bytes[BTREE_MAX_DEPTH];
 };
 
-/* False when `root` is not the root of a table with rowids. `rowid` is one whose way down is known to
- * be in memory, so that measuring the height of the tree costs no waiting; with `only_resident`
- * false is answered instead of waiting. */
+/* Determines the height of the tree along the path to `rowid`, which should be in memory: with
+ * `only_resident` the result is false if it is not, otherwise its pages are waited for. False also if `root`
+ * is not the root of a table with rowids. */
 bool rows_open(struct rows *rows, const struct pages *pages, uint32_t root, int64_t rowid,
                bool only_resident);
 
-/* Resolves those of `n` (at most ROWS_BATCH) items that are rows. */
+/* Resolves the rows among `n` (at most ROWS_BATCH) items. */
 void rows_resolve(struct rows *rows, struct item *items, size_t n);
 
 void rows_close(struct rows *rows);

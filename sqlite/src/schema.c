@@ -6,13 +6,13 @@
 
 enum {
     MAX_OBJECTS = 1 << 16,
-    MAX_PAGES = 1 << 14, /* of a schema; a damaged one may go round in circles */
-    NAME_BYTES = 512, /* of a table's name; longer ones are cut and their tables left out */
-    /* type, name, tbl_name and rootpage come first in a row; their values rarely need more. */
+    MAX_PAGES = 1 << 14, /* of a schema; the pages of a damaged one may form a circle */
+    NAME_BYTES = 512, /* of a table's name; tables with longer names are skipped */
+    /* Bytes of a row that are read: enough for type, name, tbl_name and rootpage, which come first. */
     ROW_BYTES = 4096,
 };
 
-/* One row of sqlite_schema that matters. */
+/* A table or an index, from its row of sqlite_schema. */
 struct object {
     char *table; /* tbl_name */
     uint32_t length;
@@ -29,7 +29,7 @@ struct loading {
     uint8_t overflow[BTREE_MAX_PAGE];
 };
 
-/* Copies the beginning of a payload, through its overflow pages; how many bytes there are. */
+/* Copies the beginning of a payload, including its overflow pages. Returns the number of bytes. */
 static uint32_t gather(struct loading *loading, const uint8_t *payload, uint32_t local,
                        uint64_t total, uint32_t next)
 {
@@ -60,9 +60,9 @@ static bool add_row(struct loading *loading, uint32_t length)
         return true;
     bool index = btree_text_is(row, length, type, "index");
     if (!index && !btree_text_is(row, length, type, "table"))
-        return true; /* views and triggers have no pages */
+        return true; /* a view or a trigger, which has no pages */
     if (!btree_integer(row, length, columns[3], &root) || root < 2 || root > UINT32_MAX)
-        return true; /* virtual tables have none either */
+        return true; /* a virtual table, which has no pages either */
     if (loading->n == loading->room) {
         size_t room = loading->room ? 2 * loading->room : 64;
         struct object *grown = room <= MAX_OBJECTS
@@ -105,7 +105,7 @@ static bool load_tree(struct loading *loading, uint32_t number, unsigned depth)
     return loaded;
 }
 
-/* Tables before indexes, then by table name: an index follows the table it belongs to closely. */
+/* By table name, shorter names first, and each table before its indexes. */
 static int by_table(const void *left, const void *right)
 {
     const struct object *a = left, *b = right;

@@ -1,7 +1,7 @@
-/* Which b-tree is what: the root pages of indexes and of the tables they belong to.
+/* The schema of a database: the root pages of indexes and of their tables.
  *
- * Purpose: sqlite_schema, the table that begins in page 1, read without SQLite.
- * Invariant: a schema that cannot be read whole is an empty one; names are compared, never shown.
+ * Purpose: to read sqlite_schema, the table that begins in page 1, without SQLite.
+ * Invariant: a schema that cannot be read completely is empty. Names are compared, never shown.
  * Data flow: pages in, root pages out. */
 #ifndef FOREREAD_SCHEMA_H
 #define FOREREAD_SCHEMA_H
@@ -10,8 +10,8 @@
 
 struct schema_index {
     uint32_t root;
-    uint32_t table; /* root page of its table; the same page for a table, which may be an index
-                       b-tree too (WITHOUT ROWID) */
+    uint32_t table; /* root page of its table; equal to `root` for a table, which may also be an
+                       index b-tree (WITHOUT ROWID) */
 };
 
 struct schema {
@@ -19,13 +19,13 @@ struct schema {
     size_t n;
 };
 
-/* Replaces `schema`, which must be zeroed or loaded before. False when the database has no schema
- * that can be read; `schema` is then empty. */
+/* Replaces `schema`, which must be zeroed or loaded before. False if the schema cannot be read; `schema` is
+ * empty then. */
 bool schema_load(struct schema *schema, const struct pages *pages);
 
 void schema_free(struct schema *schema);
 
-/* The index, or the table, whose root this page is, or NULL. */
+/* The index or table with this root page; NULL if there is none. */
 const struct schema_index *schema_find(const struct schema *schema, uint32_t root);
 
 #endif

@@ -80,7 +80,7 @@ bool store_see(struct store *store, const char *path, const struct wal_view *vie
     if (!file_read(&store->database, 0, bytes, sizeof bytes) || !btree_header_parse(bytes, header))
         return false;
     store->page_size = header->page_size;
-    /* A database in WAL mode whose readers share no wal-index: one process has it to itself. */
+    /* In WAL mode the view is unknown if the connection shares no wal-index: then one process has the database to itself. */
     if (header->wal ? view->kind != WAL_KNOWN : view->kind != WAL_NONE)
         return false;
     if (!same_view(view, &store->view)) {

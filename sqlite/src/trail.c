@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 4 /* index leaves looked at, the latest first */ };
+enum { CANDIDATES = 4 /* limit of compared index leaves, the latest first */ };
 
-/* An index leaf and the table leaves read after it, in order. */
+/* An index leaf, and the table leaves that were read after it, in order. */
 struct segment {
     uint32_t leaf;
     uint32_t tables[TRAIL_EVENTS];
@@ -19,7 +19,7 @@ static bool read_resident(const struct pages *pages, uint32_t number, uint8_t *b
     return pages->resident(pages->context, number) && pages_parse(pages, number, bytes, page);
 }
 
-/* The interior page seen that has `child` as a child; 0: none. */
+/* The noted interior page that has the child `child`; 0 if there is none in memory. */
 static uint32_t parent_of(const struct trail *trail, const struct pages *pages, uint32_t child,
                           uint8_t *bytes)
 {
@@ -36,7 +36,7 @@ static uint32_t parent_of(const struct trail *trail, const struct pages *pages, 
     return 0;
 }
 
-/* The way from the root of an index down to `leaf`. */
+/* Finds the path from the root of an index down to `leaf`, and the root of its table (0 if the index is a table). */
 static bool find_path(const struct trail *trail, const struct schema *schema,
                       const struct pages *pages, uint32_t leaf, uint8_t *bytes,
                       struct path *path, uint32_t *table)
@@ -57,7 +57,8 @@ static bool find_path(const struct trail *trail, const struct schema *schema,
     return false;
 }
 
-/* How many of the table pages read are those of the leaf's entries, in order; `at`: the last. */
+/* The number of the segment's table pages that are those of the leaf's entries, in this direction. `at` is the last
+ * matched entry. */
 static size_t matches(const struct item *entries, int n, const struct segment *segment,
                       bool backward, unsigned *at)
 {
@@ -68,7 +69,7 @@ static size_t matches(const struct item *entries, int n, const struct segment *s
         while (next >= 0 && next < n && entries[next].page != segment->tables[i])
             next += step;
         if (next < 0 || next >= n)
-            continue; /* a page of something else */
+            continue; /* a page of another table */
         position = next;
         matched++;
     }
@@ -76,8 +77,9 @@ static size_t matches(const struct item *entries, int n, const struct segment *s
     return matched;
 }
 
-/* Whether matches in one direction, of so many pages, are no accident. Joins put other tables' pages
- * between; reads in random order match about as well in the other direction. */
+/* True if `matched` of so many pages in one direction are no accident. `otherwise` is the number of matches in the
+ * other direction. In joins, pages of other tables lie between. Reads in random order match about as well in
+ * both directions. */
 static bool convincing(size_t matched, size_t otherwise, size_t of)
 {
     if (of < 6)
@@ -86,7 +88,7 @@ static bool convincing(size_t matched, size_t otherwise, size_t of)
            (matched >= 8 && 4 * matched >= of && matched >= 3 * otherwise);
 }
 
-/* The entries of an index leaf with the table pages they refer to, as far as memory can tell. */
+/* The entries of an index leaf, with the table pages that they refer to, as far as the pages on the way are in memory. */
 static struct item *leaf_entries(const struct pages *pages, const struct btree_page *leaf,
                                  uint32_t table)
 {
@@ -95,7 +97,7 @@ static struct item *leaf_entries(const struct pages *pages, const struct btree_p
     bool opened = false;
     for (unsigned i = 0; entries && i < leaf->cells; i++)
         entries[i].row = btree_index_rowid(leaf, i, &entries[i].rowid);
-    /* Any of the rows that were read will do. */
+    /* The path to any row that was read is in memory. */
     for (unsigned i = 0; rows && entries && i < leaf->cells && !opened; i++)
         opened = entries[i].row && rows_open(rows, pages, table, entries[i].rowid, true);
     if (opened) {
@@ -135,7 +137,7 @@ static bool walk_rows(const struct trail *trail, const struct schema *schema,
                               : convincing(backward, forward, segment->n);
 }
 
-/* Whether the index leaves read last, and nothing else, are neighbours in their order. */
+/* True if the pages that were read last are neighbouring index leaves, in the order of the index. */
 static bool walk_index(const struct trail *trail, const struct schema *schema,
                        const struct pages *pages, uint8_t *bytes, struct walk_found *found)
 {
@@ -155,7 +157,7 @@ static bool walk_index(const struct trail *trail, const struct schema *schema,
     }
     found->path.backward = backward > forward;
     found->table = 0;
-    /* The walk is at the beginning of the leaf; its own entries matter to nobody. */
+    /* The walk is at the beginning of the leaf. Its entries do not matter, because no rows are read. */
     found->path.at = 0;
     return forward >= 3 || backward >= 3;
 }
@@ -170,7 +172,7 @@ bool trail_walk(const struct trail *trail, const struct schema *schema, const st
     unsigned candidates = 0, index_run = 0;
     if (!segment || !bytes || trail->leaf == 0)
         goto done;
-    /* From the latest event backwards; the segment is filled from its end. */
+    /* From the latest event backward. The segment is filled from its end. */
     segment->n = 0;
     for (uint64_t back = 1; back <= kept && candidates < CANDIDATES && !walking; back++) {
         uint64_t event = (trail->noted - back) % TRAIL_EVENTS;
@@ -180,7 +182,7 @@ bool trail_walk(const struct trail *trail, const struct schema *schema, const st
                 continue;
             segment->leaf = trail->leaf;
             if (candidates > 0)
-                break; /* whose entries these are is forgotten */
+                break; /* the event of these pages' index leaf is forgotten */
         } else {
             segment->leaf = trail->events[event].page;
             index_run += index_run + 1 == back;

@@ -1,13 +1,13 @@
-/* The extension: its entry, and a VFS that watches the databases SQLite opens.
+/* The extension: its entry, and a VFS that watches the databases that SQLite opens.
  *
- * Purpose: every database that the process opens from now on, in whatever way, gets a watch (watch.c).
- * Invariant: SQLite gets what the real VFS gave, from every method, always. Only main databases
- * and their WALs are watched; journals and temporary files are the real VFS's own.
+ * Purpose: every database that the process opens by its default VFS from now on gets a watch (watch.c).
+ * Invariant: every method returns the result of the real VFS. Only main databases and their WALs are
+ * watched, not journals and temporary files.
  * Data flow: opens → real VFS → watch_database, watch_wal.
  *
- * Loading also adopts the databases that the loading connection has open already (the sqlite3
- * shell opens its database before it loads anything), and puts a stand-in in the place of the
- * default VFS under the default's own name, so that ATTACH on such a connection finds it. */
+ * Loading also adopts the databases that the loading connection has open already, because the sqlite3
+ * shell opens its database first. It replaces the default VFS by a stand-in with the same name, so that
+ * ATTACH on such a connection finds the stand-in. */
 #include <pthread.h>
 #include <string.h>
 
@@ -16,16 +16,16 @@
 
 SQLITE_EXTENSION_INIT1
 
-/* A VFS whose files are watched, and the one that does the work. */
+/* A VFS whose files are watched, and the real VFS behind it. */
 struct shim {
     sqlite3_vfs base;
     sqlite3_vfs *real;
 };
 
-/* sqlite3_database_file_object came with 3.32. */
+/* The first version of SQLite with sqlite3_database_file_object. */
 enum { NAMES_OWNER = 3032000 };
 
-/* The files of these VFSes are plain files, one page of the database being one page of the file. */
+/* True if the files of this VFS are plain files: page n of the database is page n of the file. */
 static bool is_plain(const sqlite3_vfs *vfs)
 {
     return strncmp(vfs->zName, "unix", 4) == 0;
@@ -160,9 +160,9 @@ static int register_shim(struct shim *shim, const char *name, sqlite3_vfs *real)
 
 /* ---- loading ---------------------------------------------------------------------------------- */
 
-/* The WAL of a database that has been adopted before its first read would be opened behind our back: by
- * the real VFS, which the connection goes on using. So a database in WAL mode is read now, and the WAL
- * is open. What that needs happens at the first read in any case. */
+/* Watches the WAL of an adopted database. SQLite opens a WAL at the first read, and this connection still uses
+ * the real VFS, so that a later open would not be watched. So a database in WAL mode is read now, which opens its
+ * WAL. The first read would do the same. */
 static void adopt_wal(sqlite3 *db, const char *name, const char *path, sqlite3_file *file)
 {
     uint8_t versions[2];
@@ -180,7 +180,7 @@ static void adopt_wal(sqlite3 *db, const char *name, const char *path, sqlite3_f
     sqlite3_free(wal_path);
 }
 
-/* Watches what a connection has open already. */
+/* Watches the databases that a connection has open already. */
 static void adopt(sqlite3 *db)
 {
     sqlite3_stmt *databases;
@@ -206,7 +206,7 @@ static void adopt(sqlite3 *db)
     sqlite3_finalize(databases);
 }
 
-/* foreread_status(): what this process was helped with, as JSON. */
+/* foreread_status(): counts of this process's walks and hints, as JSON. */
 static void status(sqlite3_context *context, int n, sqlite3_value **values)
 {
     struct walk_counts counts = walk_counts();
@@ -217,11 +217,11 @@ static void status(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_text(context, text, -1, sqlite3_free);
 }
 
-/* The name SQLite derives from the file's. */
+/* The name of the entry, which SQLite derives from the file's name. */
 __attribute__((visibility("default"))) int
 sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routines *api);
 
-/* Registers the VFS, the first time. */
+/* Registers both VFSes, the first time. */
 static int register_shims(void)
 {
     static struct shim named, stand_in;
@@ -229,7 +229,7 @@ static int register_shims(void)
         return SQLITE_OK;
     sqlite3_vfs *real = sqlite3_vfs_find(NULL);
     int result = real ? register_shim(&named, "foreread", real) : SQLITE_ERROR;
-    /* Found first from here on; then the only one of that name. */
+    /* The stand-in gets the real VFS's name, which is then unregistered. */
     if (result == SQLITE_OK && is_plain(real)) {
         result = register_shim(&stand_in, real->zName, real);
         sqlite3_vfs_unregister(real);
@@ -242,7 +242,7 @@ int sqlite3_foreread_init(sqlite3 *db, char **message, const sqlite3_api_routine
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     SQLITE_EXTENSION_INIT2(api);
     (void)message;
-    /* Connections on several threads may load at once: a VFS over itself would never end. */
+    /* Connections on several threads may load at once. A shim over a shim of the same name would call itself for ever. */
     pthread_mutex_lock(&loading);
     int result = register_shims();
     pthread_mutex_unlock(&loading);

@@ -6,9 +6,9 @@
 
 enum {
     VERSION = 3007000,
-    BLOCK_FRAMES = 4096, /* listed in a block, but in the first, where the header is in front */
+    BLOCK_FRAMES = 4096, /* frames listed in a block; fewer in the first, which begins with the header */
     FIRST_BLOCK_FRAMES = BLOCK_FRAMES - WAL_INDEX_HEADER_BYTES / 4,
-    /* Where the header has what. */
+    /* Offsets in the header of the wal-index. */
     AT_INITIALISED = 12,
     AT_PAGE_SIZE = 14,
     AT_LAST_FRAME = 16,
@@ -38,7 +38,7 @@ struct wal_view wal_view_parse(const uint8_t header[WAL_INDEX_HEADER_BYTES])
     view.kind = WAL_KNOWN;
     view.page_size = size == 1 ? 65536 : size;
     view.last = native32(header + AT_LAST_FRAME);
-    /* What has been copied to the database already is read from there. */
+    /* Frames that were copied to the database already are read there. */
     view.first = native32(header + AT_BACKFILLED) + 1;
     memcpy(view.salt, header + AT_SALT, sizeof view.salt);
     return view;
@@ -49,7 +49,7 @@ uint32_t wal_index_block(uint32_t frame)
     return (frame - 1 + BLOCK_FRAMES - FIRST_BLOCK_FRAMES) / BLOCK_FRAMES;
 }
 
-/* Where in its block a frame is listed, in bytes. */
+/* The offset of a frame's entry in its block, in bytes. */
 static uint32_t index_at(uint32_t frame)
 {
     return (frame - 1 + BLOCK_FRAMES - FIRST_BLOCK_FRAMES) % BLOCK_FRAMES * 4;
@@ -78,7 +78,7 @@ uint32_t wal_frame_at(uint64_t offset, uint64_t length)
 
 bool wal_is(const uint8_t header[WAL_HEADER_BYTES], const struct wal_view *view)
 {
-    /* The last bit tells the byte order of the checksums. */
+    /* The last bit is the byte order of the checksums. */
     return (big32(header) & ~1u) == 0x377f0682 && big32(header + 8) == view->page_size &&
            memcmp(header + 16, view->salt, sizeof view->salt) == 0;
 }
@@ -89,7 +89,7 @@ bool wal_frame_is(const uint8_t header[WAL_FRAME_HEADER_BYTES], const struct wal
     return big32(header) == page && memcmp(header + 8, view->salt, sizeof view->salt) == 0;
 }
 
-/* ---- the map: open addressing, at most half full; frames are put in their order, the newest stays -- */
+/* ---- the map: open addressing, at most half full; frames are added in order, so the newest stays --- */
 
 static uint32_t slot_of(const struct wal_map *map, uint32_t page)
 {
@@ -116,7 +116,7 @@ bool wal_map_load(struct wal_map *map, const struct wal_view *view,
     map->slots = calloc(slots, sizeof *map->slots);
     map->mask = slots - 1;
     for (uint32_t frame = view->first; map->slots && frame <= view->last;) {
-        /* As far as the block goes, and the room here. */
+        /* Up to the end of the block, and as many as `pages` has room for. */
         uint32_t at = index_at(frame), n = view->last - frame + 1;
         uint32_t room = (BLOCK_FRAMES * 4 - at) / 4;
         n = n < room ? n : room;

@@ -10,28 +10,27 @@
 #include "room.h"
 
 enum {
-    FIRST_WINDOW = 16,     /* entries ahead when a walk has just been found */
-    GROWTH = 1,            /* the window grows to so many times the entries walked: a walk that
-                              ends at once has wasted no more than it has gained */
-    FIRST_LOOK = 64,       /* entries looked at to see whether a walk needs help */
-    DENSE_BYTES = 512 << 10, /* what a disk reads while one scattered page is waited for, 5 ms. Of a database of 32 MiB,
-                                10,000 rows took 0.96 s with 256 KiB, 0.79 s with this, 0.72 s with 1 MiB */
-    MAX_WINDOW = 1 << 19,  /* entries ahead; half of what the list holds */
-    MIN_MAX_WINDOW = 1024, /* of a small database */
-    PAGE_LIST = 4,         /* entries ahead at most, in pages of the database: see window() */
-    MEMORY_LIST = 2,       /* and in pages of the memory the process may have */
+    FIRST_WINDOW = 16,     /* entries ahead at the start of a walk */
+    GROWTH = 1,            /* the window grows to this many times the entries walked, so that a walk that
+                              ends early has wasted no more than it has gained */
+    FIRST_LOOK = 64,       /* entries checked to decide whether a walk needs help */
+    DENSE_BYTES = 512 << 10, /* a disk reads about this much in the time of one scattered page (5 ms) */
+    MAX_WINDOW = 1 << 19,  /* limit of entries ahead; the list holds twice as many */
+    MIN_MAX_WINDOW = 1024, /* the limit in a small database */
+    PAGE_LIST = 4,         /* limit of entries ahead for each page of the database: see window() */
+    MEMORY_LIST = 2,       /* limit of entries ahead for each page that fits in the process's limit of memory */
     ASTRAY = 16,           /* reads off the list after which the list may be behind the walk */
     LOST = 1024,           /* reads off the list after which a walk has ended */
-    ENTRIES = CHAIN_BATCH * (1 + CHAIN_MOST), /* made at once, at most; more than ROWS_BATCH */
-    CHAIN_BYTES = 32 << 20, /* of rows and their overflow pages that are looked at ahead, at most, and */
-    CHAIN_ROOM = 8,         /* that part of the memory the process may have */
-    CHAIN_LEAST = 64,       /* entries */
-    PROBES = 3,             /* pages read to see whether the device is quick */
-    QUICK = 2000 * 1000,    /* nanoseconds, in which no head has moved */
+    ENTRIES = CHAIN_BATCH * (1 + CHAIN_MOST), /* limit of entries of one batch; more than ROWS_BATCH */
+    CHAIN_BYTES = 32 << 20, /* limit of rows and overflow pages that are read ahead, in bytes; */
+    CHAIN_ROOM = 8,         /* also this fraction of the process's limit of memory */
+    CHAIN_LEAST = 64,       /* but at least this many entries */
+    PROBES = 3,             /* pages read to measure the device */
+    QUICK = 2000 * 1000,    /* ns: a device that answers within this time has no moving head */
 };
 
-/* A connection whose statement is no walk, or needs no help, is not looked at again so soon: nanoseconds,
- * doubled from the least to the most while it goes on like that. */
+/* After a statement that is no walk or needs no help, the connection's statements are not checked for this time, in
+ * ns: it doubles from LEAST_QUIET to MOST_QUIET while checks find no walk that needs help. */
 static const uint64_t LEAST_QUIET = 50u * 1000 * 1000, MOST_QUIET = 800u * 1000 * 1000;
 
 struct walk {
@@ -39,22 +38,22 @@ struct walk {
     struct rows rows;
     bool rows_open;
     bool wal;           /* pages in the WAL are disclosed */
-    bool chains;        /* the rows go on in overflow pages */
-    uint64_t most;      /* entries ahead, at most */
+    bool chains;        /* overflow pages of the rows are disclosed */
+    uint64_t most;      /* limit of entries ahead */
     bool ended;         /* the index has no more entries */
-    uint64_t began;     /* the database's reads when the walk was where the cursor began */
-    uint64_t before;    /* entries accepted by the client before this walk */
+    uint64_t began;     /* the watch's reads when the walk was at the cursor's start */
+    uint64_t before;    /* accepted entries of earlier walks, minus entries that this walk read before its list began */
     uint64_t looked;    /* entries made for this walk */
-    uint64_t listed;    /* reads on the list, and */
-    uint64_t listed_at; /* reads in all, when that last changed */
+    uint64_t listed;    /* the client's reads on the list, */
+    uint64_t listed_at; /* and the watch's reads when that number last changed */
     struct item items[ROWS_BATCH];
     struct chain overflow[CHAIN_BATCH];
     foreread_entry entries[ENTRIES];
     bool in_wal[ENTRIES];
-    size_t pending, given; /* entries made, and of them those the list had room for */
+    size_t pending, given; /* entries of the last batch, and those of them that were passed on or skipped */
 };
 
-/* Counts of all walks in this process. */
+/* Counts of this process. */
 static atomic_uint_fast64_t walks_helped, walks_resident, pages_disclosed;
 
 static uint64_t now_ns(void)
@@ -85,7 +84,7 @@ static void fetch_pages(void *context, uint32_t *pages, size_t n)
     store_fetch(&((struct watch *)context)->store, pages, n);
 }
 
-/* Opens the database as the statement sees it, and reads its schema, again when it has changed. */
+/* Opens the database in the statement's view, and reads its schema if it is new or has changed. */
 static bool know(struct watch *watch)
 {
     struct btree_header header;
@@ -93,7 +92,7 @@ static bool know(struct watch *watch)
     if (store->database.fd < 0 && !store_open(store, watch->path, watch->device, watch->inode))
         return false;
     if (!store_see(store, watch->path, &watch->snapshot_view, &header)) {
-        /* Encrypted, foreign or empty; an empty one may become a database. */
+        /* No database, or an encrypted one, unless the file is empty: that may become a database. */
         if (header.page_size == 0 && file_bytes(&store->database) > 0)
             atomic_store(&watch->aside, true);
         return false;
@@ -109,8 +108,8 @@ static bool know(struct watch *watch)
     return schema_load(&watch->schema, &watch->pages);
 }
 
-/* Entries ahead of a walk that make sense: see window(). What memory cannot hold is not fetched, and to list it takes
- * memory itself. */
+/* The most entries ahead that are useful for a walk: see window(). Pages that do not fit in memory are not fetched, and
+ * listing them takes memory itself. */
 static uint64_t most_ahead(const struct watch *watch)
 {
     uint64_t most = PAGE_LIST * store_pages(&watch->store);
@@ -141,7 +140,7 @@ static void end_walk(struct watch *watch)
     free_walk(watch);
 }
 
-/* Adds what is disclosed of a page; whether it is in memory. */
+/* Adds an entry for a page, if it can be disclosed. True if the page is in memory or cannot be disclosed. */
 static bool add_entry(struct watch *watch, uint32_t page)
 {
     struct walk *walk = watch->walk;
@@ -158,8 +157,8 @@ static bool add_entry(struct watch *watch, uint32_t page)
     return store_resident(&watch->store, page);
 }
 
-/* Whether pages are mapped, and missing ones come quickly. Around each the kernel reads 128 KiB: such a device has the
- * database in memory sooner that way than by single pages. A head that has to move is better sent in order. */
+/* True if the database is mapped, and missing pages arrive quickly. The kernel reads 128 KiB around each of them, which brings the
+ * database into memory sooner than requests for single pages. A device with a moving head gains from requests in order. */
 static bool reads_around_suffice(struct watch *watch)
 {
     const struct walk *walk = watch->walk;
@@ -179,7 +178,7 @@ static bool reads_around_suffice(struct watch *watch)
     return 2 * quick > probes;
 }
 
-/* Fills `pending` with what the walk will read next; true when all of it is in memory. */
+/* Makes entries for the walk's next `most` rows and index pages. True if all of them are in memory. */
 static bool look_ahead(struct watch *watch, size_t most)
 {
     struct walk *walk = watch->walk;
@@ -191,12 +190,12 @@ static bool look_ahead(struct watch *watch, size_t most)
             walk->ended = !stopped(watch);
             break;
         }
-        /* Rows are of no interest while the index alone is read. */
+        /* Rows do not matter if only the index is read. */
         n += walk->rows_open || !walk->items[n].row;
     }
     if (walk->rows_open)
         rows_resolve(&walk->rows, walk->items, n);
-    /* Looked at before the chains are: for those the rows are read. */
+    /* Checked first, because chains_follow reads the rows. */
     for (size_t i = 0; i < n && walk->chains; i++)
         resident = resident && (walk->items[i].page == 0 ||
                                 store_resident(&watch->store, walk->items[i].page));
@@ -213,13 +212,13 @@ static bool look_ahead(struct watch *watch, size_t most)
     return resident;
 }
 
-/* Hands over what is pending, as far as the list has room. */
+/* Passes on the pending entries, as far as the list has room. */
 static void hand_over(struct watch *watch)
 {
     struct walk *walk = watch->walk;
     if (walk->given == walk->pending)
         return;
-    /* The client, and with it the descriptor, may be younger than the entries. */
+    /* The client, and so its descriptors, may not have existed when the entries were made. */
     for (size_t i = walk->given; i < walk->pending; i++)
         walk->entries[i].fd = walk->in_wal[i] ? watch->client_wal_fd : watch->client_fd;
     int64_t taken =
@@ -231,20 +230,20 @@ static void hand_over(struct watch *watch)
     atomic_fetch_add(&pages_disclosed, (uint64_t)taken);
 }
 
-/* How many entries ahead of a walk that has come so far. When a disk would have gone through the whole file in
- * the time in which it has the walk's entries one by one, going through the file at once wastes no more than the walk has
- * gained: then as many as make sense. Beyond a few times the pages of the database that is none, since nearly every
- * page is on the list already. */
+/* The number of entries ahead, for a walk that has read `walked` entries. A disk could read the whole file in the time of
+ * some number of scattered pages. After as many entries, reading the whole file ahead wastes no more time than the walk
+ * has gained, and the window grows to its limit. The limit is a few times the pages of the database, because by then
+ * nearly every page is on the list. */
 static uint64_t window(const struct watch *watch, uint64_t walked)
 {
     uint64_t pages = store_pages(&watch->store), most = watch->walk->most;
     uint64_t wanted = GROWTH * walked > FIRST_WINDOW ? GROWTH * walked : FIRST_WINDOW;
-    /* Of rows with overflow pages, some are read to make the list. */
+    /* Not with overflow pages: for their list rows are read. */
     bool dense = !watch->walk->chains && wanted * DENSE_BYTES >= pages * watch->header.page_size;
     return wanted < most && !dense ? wanted : most;
 }
 
-/* How many index leaves to ask for at once, for so many entries. */
+/* Sets the number of index leaves to request at once, for so many entries. */
 static void pace_cursor(struct walk *walk, uint64_t entries)
 {
     struct cursor *cursor = &walk->cursor;
@@ -254,7 +253,7 @@ static void pace_cursor(struct walk *walk, uint64_t entries)
     cursor->ahead = leaves < CURSOR_MAX_AHEAD ? (unsigned)leaves : CURSOR_MAX_AHEAD;
 }
 
-/* How many rows to look at for so many entries. */
+/* The number of items of a batch, for so many entries. */
 static size_t batch(const struct watch *watch, uint64_t entries)
 {
     uint64_t most = ROWS_BATCH;
@@ -265,8 +264,8 @@ static size_t batch(const struct watch *watch, uint64_t entries)
     return (size_t)(entries < most ? entries : most);
 }
 
-/* Entries ahead of this walk that make sense. To see a row's overflow pages the row has to be read, so of
- * those no more is looked at than the memory may be asked to hold. */
+/* Limit of entries ahead of this walk. A row must be read to find its overflow pages, so with those the limit also
+ * bounds the memory for the rows that are read ahead. */
 static uint64_t limit_of(const struct watch *watch)
 {
     uint64_t most = most_ahead(watch), room = room_limit() / CHAIN_ROOM;
@@ -277,7 +276,7 @@ static uint64_t limit_of(const struct watch *watch)
     return entries < most ? entries : most;
 }
 
-/* How many entries of this walk are behind it. */
+/* The number of entries that this walk has passed. */
 static uint64_t progress(struct watch *watch, const foreread_stats *stats, uint64_t reads)
 {
     struct walk *walk = watch->walk;
@@ -286,14 +285,14 @@ static uint64_t progress(struct watch *watch, const foreread_stats *stats, uint6
         walk->listed = stats->listed;
         walk->listed_at = reads;
     } else if (reads - walk->listed_at > ASTRAY && reads - walk->began > walked) {
-        /* The list says nothing; about one entry a read. */
+        /* The reads do not match the list: estimated as one entry for each read. */
         walked = reads - walk->began;
     }
     return walked;
 }
 
-/* Keeps the list as long as the walk deserves. One batch at a time, so that several databases are
- * served in turn; true when there is more to do at once. */
+/* Extends the list to the walk's window, by one batch at most, so that several databases are served in
+ * turn. True if more is to be done at once. */
 static bool extend(struct watch *watch)
 {
     struct walk *walk = watch->walk;
@@ -326,7 +325,7 @@ static bool extend(struct watch *watch)
     return more;
 }
 
-/* Finds out whether the snapshot is of a walk that needs help, and begins to help. */
+/* If the snapshot shows a walk that needs help, begins to help it. True if so. */
 static bool begin(struct watch *watch)
 {
     struct walk_found found;
@@ -355,7 +354,7 @@ static bool begin(struct watch *watch)
     size_t most = length < FIRST_LOOK ? (size_t)length : FIRST_LOOK;
     walk->cursor.skim = !walk->rows_open;
     if (look_ahead(watch, most)) {
-        /* All there: the kernel does without us. */
+        /* All pages are in memory, so no help is needed. */
         atomic_fetch_add(&walks_resident, walk->pending > 0);
         free_walk(watch);
         return false;
@@ -377,7 +376,7 @@ static bool begin(struct watch *watch)
     walk->before = stats.accepted - stats.ahead;
     walk->listed = stats.listed;
     walk->listed_at = atomic_load(&watch->reads);
-    /* Those that have been read while all this was found out are of no use any more. */
+    /* Entries that the walk has read in the meantime are skipped. */
     uint64_t passed = walk->listed_at - walk->began;
     walk->given = passed < walk->pending ? (size_t)passed : walk->pending;
     walk->before -= walk->given;
@@ -387,7 +386,7 @@ static bool begin(struct watch *watch)
     return true;
 }
 
-/* Looks at a snapshot. */
+/* Handles a snapshot. */
 static void answer(struct watch *watch)
 {
     if (begin(watch)) {
@@ -404,7 +403,7 @@ bool walk_serve(struct watch *watch)
     if (watch->walk && stopped(watch))
         end_walk(watch);
     if (atomic_load(&watch->closing)) {
-        /* May come twice: when the database is closed while its watch is being served. */
+        /* May happen twice, if the database is closed while its watch is being served. */
         if (watch->client)
             libforeread.unregister_client(watch->client);
         watch->client = NULL;

@@ -1,4 +1,4 @@
-/* See watch.h. The query's side: what SQLite's reads pass through. */
+/* See watch.h. The query's side: the methods that SQLite's reads pass through. */
 #include "watch.h"
 
 #include <stdio.h>
@@ -11,14 +11,14 @@
 #include "opening.h"
 #include "planner.h"
 
-/* An open WAL; its sqlite3_file's methods are these. */
+/* An open WAL. Its sqlite3_file refers to `methods`. */
 struct watched_wal {
     sqlite3_io_methods methods; /* must come first */
     const sqlite3_io_methods *real;
-    struct watch *watch; /* of its database, which is closed later */
+    struct watch *watch; /* the watch of its database, which is closed later */
 };
 
-/* Of the locks in the wal-index: the first, for writing, and from where on those for reading are. */
+/* Locks in the wal-index: the one for writing, and the first of those for reading. */
 enum { SHM_WRITE = 0, SHM_FIRST_READ = 3 };
 
 static int watched_close(sqlite3_file *file);
@@ -35,7 +35,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The statement has read long enough to be worth a look by the planner. */
+/* Posts a snapshot of the statement's reads to the planner, because `length` is at the alarm. */
 static void post(struct watch *watch, uint64_t length)
 {
     watch->alarm_at = 2 * length;
@@ -52,7 +52,7 @@ static void post(struct watch *watch, uint64_t length)
     planner_wake();
 }
 
-/* Looks at a page that SQLite has just got. */
+/* Notes a page that SQLite has just read. Posts a snapshot, or wakes the planner, if it is time. */
 static void look(struct watch *watch, const uint8_t *page, uint32_t number)
 {
     uint8_t type = page[0];
@@ -78,14 +78,14 @@ static void look(struct watch *watch, const uint8_t *page, uint32_t number)
         post(watch, length);
 }
 
-/* Looks at what was read from the database file. The first page belongs to the schema. */
+/* Notes a read of the database file, if it is one of a page. Not the first page, which belongs to the schema. */
 static void look_at(struct watch *watch, const uint8_t *page, int amount, sqlite3_int64 offset)
 {
     if (amount >= 512 && (amount & (amount - 1)) == 0 && offset > 0 && offset % amount == 0)
         look(watch, page, (uint32_t)(offset / amount + 1));
 }
 
-/* Before a read, so that the engine need not fetch what is being read already; whether it told. */
+/* Reports a read to libforeread, before it is made, so that its pages are not fetched any more. True if it was reported. */
 static bool report(struct watch *watch, bool wal, int amount, sqlite3_int64 offset)
 {
     if (!atomic_load_explicit(&watch->walking, memory_order_acquire) || offset <= 0)
@@ -99,7 +99,7 @@ static bool report(struct watch *watch, bool wal, int amount, sqlite3_int64 offs
     return told == 0;
 }
 
-/* After a read that was reported: whether it waited tells the engine how much stays in memory. */
+/* Reports the end of a reported read. Its wait shows libforeread how far ahead to fetch, and how much. */
 static void report_done(struct watch *watch, bool wal, int amount, sqlite3_int64 offset,
                         uint64_t began)
 {
@@ -128,7 +128,7 @@ static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, v
         atomic_store_explicit(&watch->mapped, true, memory_order_relaxed);
         bool reported = report(watch, false, amount, offset);
         uint64_t began = reported ? now_ns() : 0;
-        /* The first look is what waits. */
+        /* The first access to a mapped page waits for it. */
         look_at(watch, *page, amount, offset);
         if (reported)
             report_done(watch, false, amount, offset, began);
@@ -136,7 +136,7 @@ static int watched_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, v
     return result;
 }
 
-/* The statement is over: the shared lock goes. */
+/* The statement ends when it gives up its shared lock. */
 static void end_statement(struct watch *watch)
 {
     if (watch->trail.noted == 0)
@@ -157,7 +157,7 @@ static int watched_unlock(sqlite3_file *file, int level)
     return watch->real->xUnlock(file, level);
 }
 
-/* A block of the wal-index, which SQLite has mapped; NULL if it has not. Nothing is extended. */
+/* A block of the wal-index; NULL if SQLite has not mapped it. Never extends the wal-index. */
 static const uint8_t *wal_index(const struct watch *watch, uint32_t block)
 {
     void volatile *mapped = NULL;
@@ -166,8 +166,8 @@ static const uint8_t *wal_index(const struct watch *watch, uint32_t block)
     return (const uint8_t *)mapped;
 }
 
-/* What the transaction sees that has just locked a read mark. SQLite compares the header after this
- * with the one it goes by, and begins again, with another lock, unless they are the same. */
+/* The view of the transaction that has just locked a read mark. After this SQLite compares the header with its own copy. If
+ * they differ, it begins again, with another lock. */
 static struct wal_view view_of(const struct watch *watch, int mark)
 {
     const uint8_t *index = wal_index(watch, 0);
@@ -175,13 +175,13 @@ static struct wal_view view_of(const struct watch *watch, int mark)
     if (!index)
         return view;
     view = wal_view_parse(index);
-    /* The first mark is that of readers for whom all is in the database. */
+    /* The first mark is for readers that read all pages from the database file. */
     if (mark == SHM_FIRST_READ)
         view.last = 0;
     return view;
 }
 
-/* In WAL mode it is a read mark in shared memory that comes and goes. */
+/* In WAL mode a transaction begins and ends with the lock of a read mark in shared memory. */
 static int watched_shm_lock(sqlite3_file *file, int offset, int n, int flags)
 {
     struct watch *watch = watch_of(file);
@@ -197,7 +197,7 @@ static int watched_shm_lock(sqlite3_file *file, int offset, int n, int flags)
     if (flags == (SQLITE_SHM_LOCK | SQLITE_SHM_SHARED) && mark)
         watch->view = view_of(watch, offset);
     else if (flags == (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) && offset == SHM_WRITE)
-        /* A writer reads back what it has put into the log itself and not committed. */
+        /* A writer also reads the frames that it has written itself and not committed. */
         watch->view.kind = WAL_UNKNOWN;
     return result;
 }
@@ -213,7 +213,7 @@ static int watched_wal_read(sqlite3_file *file, void *into, int amount, sqlite3_
 {
     struct watched_wal *wal = (struct watched_wal *)file->pMethods;
     struct watch *watch = wal->watch;
-    /* Checkpoints and recoveries read the log, too, but have no view of it. */
+    /* Checkpoints and recoveries also read the log, but without a view. */
     uint32_t frame = watch->view.kind == WAL_KNOWN && offset > 0
                          ? wal_frame_at((uint64_t)offset, (uint64_t)amount)
                          : 0;
@@ -240,7 +240,7 @@ static int watched_wal_close(sqlite3_file *file)
     return file->pMethods->xClose(file);
 }
 
-/* The members that methods of this version have, and we know. */
+/* Copies those members that this version of the methods has, and that are known here. */
 static void copy_methods(sqlite3_io_methods *methods, const sqlite3_io_methods *real)
 {
     methods->iVersion = real->iVersion < 3 ? real->iVersion : 3;
@@ -280,10 +280,9 @@ static void free_watch(struct watch *watch)
     free(watch);
 }
 
-/* SQLite's own descriptor of the database; -1 if it is not where SQLite's VFSes for Unix have always kept it, behind
- * three pointers. One of our own could not be closed on this thread, nor anywhere else in the program: the
- * process's locks on the file would go with it. Other bytes than a descriptor of this file are told by
- * asking what they are one of. */
+/* SQLite's own descriptor of the database. SQLite's VFSes for Unix have always stored it behind three pointers. -1 if
+ * these bytes are not a descriptor of this file, by its device and inode. A descriptor opened here could not be used,
+ * because closing it in the program's table would drop the process's locks on the file. */
 static int descriptor_of(const struct watch *watch)
 {
     struct stat facts;
@@ -297,7 +296,7 @@ static int descriptor_of(const struct watch *watch)
 
 static atomic_uint_fast64_t opening_hints; /* pages */
 
-/* Asks for what SQLite will read first. Page 1 is read here as SQLite is about to do itself, or has done. */
+/* Requests the pages that SQLite will read first. Page 1 is read for that, which SQLite also reads. */
 static void hint_opening(const struct watch *watch)
 {
     uint8_t bytes[BTREE_HEADER_BYTES];
