@@ -1,5 +1,5 @@
 #!/bin/sh
-# ready.sh: whether the observer in the kernel can be built here; on standard error, what is missing for that.
+# ready.sh: succeeds if the observer in the kernel can be built here. Otherwise prints the missing packages on standard error.
 set -u
 
 missing=''

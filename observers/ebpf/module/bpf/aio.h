@@ -1,23 +1,23 @@
 /*
- * Reads by io_submit, which libaio calls: from the requests that the program has handed over, as the call ends.
+ * Reads by io_submit, which libaio calls. They are reported when the call ends, from the program's requests.
  *
- * A read through the page cache is over by then. One that bypasses it may not be: it counts as if it gets all that it asks for.
+ * A read through the page cache is over by then. A read that bypasses it may not be over, and counts as if it got all requested bytes.
  */
 #ifndef FOREREAD_AIO_H
 #define FOREREAD_AIO_H
 
 #include "names.h"
 
-/* Requests of one call that are looked at, and parts of a vector. */
+/* Limits: requests of one call, and parts of a vector, that are counted. */
 enum { AIO_MOST = 1024, AIO_PARTS = 8 };
 
 struct submission {
 	struct thread *thread;
-	/* Requests that the kernel has taken, and the time of each in ns. */
+	/* Number of requests that the kernel has accepted, and the time of each, in ns. */
 	__u64 taken, each;
 };
 
-/* The bytes that a request asks for. */
+/* The number of bytes that a request asks for. */
 static __always_inline __u64 bytes_of(struct iocb *request)
 {
 	__u64 bytes = 0;
@@ -73,7 +73,7 @@ static __always_inline int submit_ends(struct thread *thread, long taken)
 {
 	struct submission submission = {.thread = thread};
 
-	/* Before Linux 5.17 there is no such loop, and these reads are not seen. */
+	/* Linux before 5.17 has no bpf_loop, and these reads are not reported. */
 	if (taken <= 0 || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
 		return 0;
 	submission.taken = taken;

@@ -1,14 +1,15 @@
 /*
- * System calls that open, look, list and read: noted as they begin, and sent as they end.
+ * System calls that open, look up, list and read: noted when they begin, and reported when they end.
  *
- * By whichever table they come, for programs of 64 or 32 bits: `calls` says which are of interest, and where their arguments are.
+ * The map `calls` has the calls of interest, with the places of their arguments: those of the table for 64-bit programs, and those of
+ * the table for 32-bit programs.
  */
 #ifndef FOREREAD_CALLS_H
 #define FOREREAD_CALLS_H
 
 #include "aio.h"
 
-/* thread_info.status: in a system call of a 32-bit program. */
+/* A flag in thread_info.status: the thread is in a system call of a 32-bit program. */
 #define TS_COMPAT 2
 
 #if defined(__TARGET_ARCH_x86)
@@ -79,7 +80,7 @@ int call_begins(struct bpf_raw_tracepoint_args *ctx)
 			return 0;
 		if (call->what == WHAT_READ && type_of(BPF_CORE_READ(file, f_inode)) != NAMED_REGULAR)
 			return 0;
-		/* What follows the beginning of a directory has mostly come with it. */
+		/* A later part of a directory was mostly read together with its beginning. */
 		if (call->what == WHAT_LIST && BPF_CORE_READ(file, f_pos))
 			return 0;
 		thread->file = (__u64)file;
@@ -102,7 +103,7 @@ int call_begins(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Where in its file a call that has read `got` bytes began. */
+/* The offset at which a call began that has read `got` bytes. */
 static __always_inline __u64 place_of(struct thread *thread, __u64 got)
 {
 	struct file *file = (void *)thread->file;
@@ -143,7 +144,7 @@ static __always_inline int read_ends(struct thread *thread, long got)
 	return 0;
 }
 
-/* A file that is met by its opening has its name in that event, if the supervisor finds the file by what was given. */
+/* A new file gets its handle and name by the event of its opening, if the supervisor finds the file by the given path. */
 static __always_inline int open_ends(struct thread *thread, long got)
 {
 	struct inode_key key;

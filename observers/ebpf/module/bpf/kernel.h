@@ -1,6 +1,6 @@
 /*
- * The parts of the kernel's types that are used. Where they are in the running kernel, the loader finds in the kernel's own
- * description (BTF): the declarations name fields, and their order here means nothing.
+ * The parts of the kernel's types that are used. The loader finds the places of fields in the running kernel's own description (BTF),
+ * by their names. Their order here does not matter.
  */
 #ifndef FOREREAD_KERNEL_H
 #define FOREREAD_KERNEL_H
@@ -18,7 +18,7 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-/* Of include/uapi/linux/bpf.h. */
+/* From include/uapi/linux/bpf.h. */
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -34,12 +34,12 @@ enum {
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 
-/* Of include/uapi/linux/bpf.h, and laid out as there. */
+/* From include/uapi/linux/bpf.h, with the same layout. */
 struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
 
-/* Of include/uapi/linux/aio_abi.h, on a machine whose lower bytes come first, and of uio.h: laid out as there. */
+/* From include/uapi/linux/aio_abi.h and uio.h, with the same layout, for little-endian machines. */
 enum {
 	IOCB_CMD_PREAD = 0,
 	IOCB_CMD_PREADV = 7,
@@ -135,7 +135,7 @@ struct memdesc_flags {
 };
 
 struct folio {
-	/* From Linux 6.18; before it a plain number. */
+	/* Since Linux 6.18; an unsigned long before. */
 	struct memdesc_flags flags;
 	unsigned long index;
 	struct address_space *mapping;
@@ -178,7 +178,7 @@ struct linux_binprm {
 	struct file *file;
 };
 
-/* The head of a request of io_uring for a read. */
+/* The beginning of io_uring's request for a read. */
 struct kiocb {
 	struct file *ki_filp;
 	long long ki_pos;
@@ -215,7 +215,7 @@ enum pageflags {
 	PG_head = 6,
 };
 
-/* Which functions of the kernel programs may call. */
+/* Functions of the kernel that programs may call. */
 enum bpf_func_id {
 	BPF_FUNC_loop = 181,
 };

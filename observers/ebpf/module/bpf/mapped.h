@@ -1,7 +1,7 @@
 /*
- * Touches of mapped pages: from the page fault on, until the thread does something else.
+ * Touches of mapped pages: from the page fault until the thread does something else.
  *
- * Data flow: page fault -> address; the page cache's tracepoints -> file, page, what was added and mapped along -> touch.
+ * Data flow: page fault -> address; the page cache's tracepoints -> file, page, pages added and mapped along -> touch.
  */
 #ifndef FOREREAD_MAPPED_H
 #define FOREREAD_MAPPED_H
@@ -28,7 +28,7 @@ int user_fault(struct bpf_raw_tracepoint_args *ctx)
 	return fault_begins(ctx->args[0]);
 }
 
-/* The kernel itself touches a page for the program: what is written comes from a mapping. */
+/* The kernel touches a page for the program, as in a write whose buffer is in a mapping. */
 SEC("raw_tp/page_fault_kernel")
 int kernel_fault(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -55,7 +55,7 @@ static long find_mapped(struct task_struct *task, struct vm_area_struct *vma, st
 	return 0;
 }
 
-/* The touch that the thread is in the middle of, of a page of this file; a null pointer where it cannot be told. */
+/* The touch of a page of this file that the thread is making; a null pointer if its mapping is unknown. */
 static __always_inline struct touch *touch_of(struct thread *thread, __u64 mapping)
 {
 	struct mapped mapped = { .mapping = mapping, .address = thread->fault_address };
@@ -65,7 +65,7 @@ static __always_inline struct touch *touch_of(struct thread *thread, __u64 mappi
 		return touch;
 	flush(thread);
 	if (bpf_find_vma(bpf_get_current_task_btf(), mapped.address, find_mapped, &mapped, 0)) {
-		/* Somebody changes the mappings. */
+		/* Another thread is changing the mappings. */
 		lose(PROBE_FAULTS);
 		return 0;
 	}
@@ -124,7 +124,7 @@ int page_wanted(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* How many pages a folio is. */
+/* The number of pages in a folio. */
 static __always_inline __u64 pages_of(struct folio *folio)
 {
 	unsigned long flags = 0;

@@ -1,7 +1,7 @@
 /*
- * What files are called: by the names on the way up to the root, and by what the program gave.
+ * The names of files: from the names on the way up to the root, and from the path that the program gave.
  *
- * Invariant: a file's name is in the ring before any event with its handle, or in the same one.
+ * Invariant: a file's name is in the ring before any event with its handle, or in the first such event.
  */
 #ifndef FOREREAD_NAMES_H
 #define FOREREAD_NAMES_H
@@ -11,7 +11,7 @@
 #define MODE_DIRECTORY 0040000
 #define AT_FDCWD (-100)
 
-/* Puts the names on the way from the root to this place into the thread's event. */
+/* Writes the names on the way from this place up to the root into the thread's event. */
 static __noinline int put_names(struct thread *thread, struct vfsmount *mnt, struct dentry *dentry)
 {
 	struct named *out;
@@ -30,7 +30,7 @@ static __noinline int put_names(struct thread *thread, struct vfsmount *mnt, str
 	return 0;
 }
 
-/* Sends what was put together. */
+/* Sends an event with its names and given path. False if it is lost. */
 static __always_inline bool send_named(struct named *out, enum probe probe)
 {
 	__u32 size = out->names + out->given;
@@ -47,7 +47,7 @@ static __always_inline __u32 type_of(struct inode *inode)
 	return type == MODE_REGULAR ? NAMED_REGULAR : type == MODE_DIRECTORY ? NAMED_DIRECTORY : 0;
 }
 
-/* Names an open file. */
+/* Writes the names of an open file into the thread's event. */
 static __noinline int put_file(struct thread *thread, struct file *file)
 {
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
@@ -73,7 +73,7 @@ static __always_inline struct inode_key key_of(struct inode *inode)
 	};
 }
 
-/* The handle of a file whose name is in the ring; 0 if it is not. */
+/* The handle of a file whose name is in the ring; 0 if its name is not there. */
 static __always_inline __u32 known_as(struct thread *thread, struct inode_key *key)
 {
 	struct inode_key *last = &thread->last;
@@ -94,7 +94,7 @@ static __always_inline __u32 next_handle(void)
 	return __sync_fetch_and_add(&handles, 1) + 1;
 }
 
-/* The name of this file is in the ring now. */
+/* Notes that the name of this file is in the ring. */
 static __always_inline void make_known(struct thread *thread, struct inode_key *key, __u32 handle)
 {
 	bpf_map_update_elem(&known, key, &handle, BPF_ANY);
@@ -102,7 +102,7 @@ static __always_inline void make_known(struct thread *thread, struct inode_key *
 	thread->last_handle = handle;
 }
 
-/* A regular file's handle, its name being sent before; 0 if there is none. */
+/* A regular file's handle. Sends its name first, if it is new. 0 for other files, or if the name is lost. */
 static __noinline int handle_of(struct thread *thread, struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -137,7 +137,8 @@ static __always_inline struct file *file_at(__u64 descriptor)
 	return file;
 }
 
-/* Puts what the program gave as a path into the thread's event, and what comes before that. */
+/* Writes the path that the program gave into the thread's event, after the names of the directory at which it begins. Returns 0 if
+ * the path is empty or cannot be read. */
 static __noinline int put_given(struct thread *thread)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -192,8 +193,8 @@ static __noinline int put_given(struct thread *thread)
 	return 1;
 }
 
-/* Whether the path that was put together leads the supervisor to the same file for sure: it has the same root, and does not
- * begin where each process has a view of its own: in /proc, or in /dev, which is a tmpfs. */
+/* True if the path in the thread's event surely leads the supervisor to the same file: it has the same root, and does not begin in
+ * /proc or /dev, where each process may have a view of its own. */
 static __always_inline bool is_everybodys(struct thread *thread)
 {
 	struct named *out = &thread->out;

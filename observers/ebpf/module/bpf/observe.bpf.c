@@ -1,24 +1,23 @@
 /*
- * The kernel's side of the observer: what the processes of one program do with files.
+ * The kernel's side of the observer: reports the uses of files by the processes of one program.
  *
- * It looks at system calls and at the page cache's own tracepoints, so it does not matter how a program comes there: by whose
- * library, with 32 or 64 bits, by io_uring. There are no probes of functions: some kernels refuse those, and they come and
- * go with versions.
+ * It observes system calls and the page cache's tracepoints. So it sees reads by any library, of 32-bit and 64-bit programs, and by
+ * io_uring. It does not probe functions, because some kernels refuse such probes, and functions change between versions.
  *
- *   record.h     what is reported
+ *   record.h     the reports
  *   kernel.h     the parts of the kernel's types that are used
- *   thread.h     what is kept, and how an event is sent
- *   names.h      what files are called
+ *   thread.h     the state of a thread, and sending events
+ *   names.h      the names of files
  *   calls.h      system calls
  *   aio.h        reads by io_submit
  *   mapped.h     touches of mapped pages
  *   uring.h      reads by io_uring
  *   processes.h  the process tree
  *
- * Invariant: a thread that is not followed costs one look-up, which comes before anything else.
+ * Invariant: a thread that is not followed costs one lookup in a map at each tracepoint.
  *
- * Data flow: tracepoints -> ring. `is_wanted`, `calls` and the first of `processes` come from the supervisor; fork and exit
- * keep `processes`.
+ * Data flow: tracepoints -> ring. The supervisor sets `is_wanted`, `calls` and the first of `processes`; fork, exec and exit keep
+ * `processes` up to date.
  */
 #include "calls.h"
 #include "mapped.h"

@@ -1,12 +1,12 @@
 /*
- * The process tree: it begins with what the front process starts.
+ * The process tree: it begins with the process that the front process starts.
  */
 #ifndef FOREREAD_PROCESSES_H
 #define FOREREAD_PROCESSES_H
 
 #include "names.h"
 
-/* Notes where the supervisor's paths begin: the program is started by its like. */
+/* Notes the root of the supervisor's paths. The parent of the program is a process of foreread and has the same root. */
 static __always_inline void note_root(struct task_struct *task)
 {
 	struct vfsmount *root = BPF_CORE_READ(task, fs, root.mnt);
@@ -79,7 +79,7 @@ int process_became(struct bpf_raw_tracepoint_args *ctx)
 	fill(&thread->out.record, WHAT_EXEC, 0, start);
 	thread->out.record.handle = BPF_CORE_READ(task, real_parent, tgid);
 	send_named(&thread->out, PROBE_PROCESSES);
-	/* Its head was read by the kernel. */
+	/* The kernel has read the first page of the program's file. */
 	now = handle_of(thread, file);
 	if (!now)
 		return 0;

@@ -1,38 +1,37 @@
 /*
- * What the kernel's side reports, and what it is told: the one definition of both. observe.bpf.c fills it in, and bindgen
- * makes the Rust types of it (build.rs).
+ * The reports of the kernel's side, and its settings. observe.bpf.c uses these definitions, and bindgen generates the Rust types from
+ * them (build.rs).
  *
- * Every event begins with a struct record; a struct named or a struct fault goes on from there. Times are ns of
- * CLOCK_MONOTONIC, offsets and lengths bytes.
+ * Every event begins with a struct record; a struct named and a struct fault contain one. Times are in ns of CLOCK_MONOTONIC, offsets
+ * and lengths in bytes.
  */
 #ifndef FOREREAD_RECORD_H
 #define FOREREAD_RECORD_H
 
 enum what {
-	/* A process was started: `handle` is its parent. */
+	/* A process was started. `handle` is its parent's number. */
 	WHAT_FORK = 1,
-	/* A process has become the program that is named: `handle` is its parent. */
+	/* A process executes the named program. `handle` is its parent's number. */
 	WHAT_EXEC = 2,
 	/* A process has ended. */
 	WHAT_EXIT = 3,
-	/* `handle` stands for the regular file that is named, which was not met by its opening. */
+	/* From now on `handle` stands for the named regular file, whose opening has not given it a handle. */
 	WHAT_FILE = 4,
-	/* What is named was opened; `handle` stands for it, from now on if it was not met before, or is 0 where it is no regular
-	 * file. */
+	/* The named file was opened. `handle` stands for it, from now on if it is new; 0 for anything but a regular file. */
 	WHAT_OPEN = 5,
-	/* The inode of what is named was looked at. */
+	/* The given name was looked up (`stat`). */
 	WHAT_LOOK = 6,
-	/* The directory that is named was read. */
+	/* The named directory was listed. */
 	WHAT_LIST = 7,
 	/* Bytes of a file were read. */
 	WHAT_READ = 8,
-	/* A page of a mapped file was touched that was not in the process's page table. */
+	/* A page of a mapped file was touched for the first time: it was not in the process's page table. */
 	WHAT_FAULT = 9,
-	/* Of a system call: it hands over reads that may end later. It is reported as those. */
+	/* Only in struct call: a system call that submits reads. They are reported as WHAT_READ. */
 	WHAT_SUBMIT = 10,
 };
 
-/* What may lose events, each with a count of its own. */
+/* Kinds of events that may be lost, each with a count of its own. */
 enum probe {
 	PROBE_PROCESSES,
 	PROBE_FILES,
@@ -44,61 +43,61 @@ enum probe {
 	PROBES,
 };
 
-/* How a process is followed. */
+/* The state of a process in `processes`. */
 enum followed {
-	/* It is not, but what it starts is. */
+	/* It is not followed, but the processes that it starts are. */
 	FOLLOWED_PARENT = 1,
-	/* It was started by one of those, and is about to become the program. */
+	/* It was started by such a process, and will execute the program. */
 	FOLLOWED_STARTING = 2,
 	FOLLOWED = 3,
 };
 
-/* `call`: the system call's number, with a mark for that of the table for 32-bit programs. */
+/* `call`: the system call's number, with a flag for the table of 32-bit programs. */
 enum {
 	CALL_NUMBER = 0x1ff,
 	CALL_COMPAT = 0x200,
 	CALLS = 0x400,
-	/* By io_uring. */
+	/* The number for a read by io_uring. */
 	CALL_URING = 0x8000,
 };
 
-/* Where a call says at which place of the file it reads. */
+/* The source of a call's offset in the file. */
 enum at {
-	/* Nowhere: where the descriptor stands. */
+	/* The descriptor's cursor. */
 	AT_CURSOR,
-	/* In an argument; -1 stands for the cursor. */
+	/* An argument; -1 stands for the cursor. */
 	AT_ARGUMENT,
-	/* In two, the lower half first. */
+	/* Two arguments, the lower half first. */
 	AT_HALVES,
-	/* Where an argument points to; a null pointer stands for the cursor. */
+	/* 64 bits that an argument points to; a null pointer stands for the cursor. */
 	AT_POINTER,
-	/* The same, and 32 bits are there. */
+	/* The same with 32 bits. */
 	AT_POINTER32,
 };
 
-/* Where a call has flags. */
+/* The source of a call's flags. */
 enum flags {
 	FLAGS_NONE,
 	FLAGS_ARGUMENT,
 	FLAGS_POINTER,
-	/* They are these. */
+	/* The flags are `flags_value`. */
 	FLAGS_FIXED,
 };
 
-/* The number of no argument. */
+/* The number that stands for no argument. */
 enum { NO_ARGUMENT = 7 };
 
-/* What to see in a system call: arguments by their numbers. */
+/* The arguments of interest of a system call, by their numbers. */
 struct call {
-	/* An enum what; 0 for nothing. */
+	/* An enum what; 0 if the call is of no interest. */
 	unsigned char what;
-	/* The descriptor that is read, or that a path begins at. */
+	/* The descriptor that is read, or at which a relative path begins. */
 	unsigned char fd;
 	unsigned char path;
 	unsigned char at;
 	unsigned char place;
 	unsigned char flags;
-	/* The argument, or what the flags are. */
+	/* The number of the argument, or the flags themselves. */
 	unsigned short flags_value;
 };
 
@@ -115,16 +114,16 @@ struct record {
 	unsigned long long len;
 };
 
-/* Of a read only the first two are used, and where they say nothing it ends with its record. */
+/* For a read only `added_first` and `added_end` are used; if no pages were added, the event is only its record. */
 struct fault {
 	struct record record;
-	/* The pages [first, end) that the kernel added to the page cache for it, if any. */
+	/* The pages [first, end) that the kernel added to the page cache for it, if any (`end` is not 0). */
 	unsigned long long added_first;
 	unsigned long long added_end;
-	/* The pages around it that were mapped along as far as they were in memory, if any. */
+	/* The pages around it that were mapped along, as far as they were in memory, if any. */
 	unsigned long long along_first;
 	unsigned long long along_end;
-	/* Whether the mapping may be executed. */
+	/* 1 if the mapping may be executed. */
 	unsigned int is_program;
 	unsigned int reserved;
 };
@@ -132,11 +131,11 @@ struct fault {
 enum {
 	NAMED_DIRECTORY = 1,
 	NAMED_REGULAR = 2,
-	/* It has no name any more. */
+	/* The file has no name any more. */
 	NAMED_DELETED = 4,
-	/* The path is deeper or longer than is followed: its beginning is missing. */
+	/* The path is deeper than PATH_DEPTH or longer than PATH_BYTES: its beginning is missing. */
 	NAMED_CUT = 8,
-	/* The path is not one of the supervisor's: another root directory, or other mounts. */
+	/* The path is not valid for the supervisor: it has another root directory, or other mounts. */
 	NAMED_APART = 16,
 };
 
@@ -147,14 +146,15 @@ enum {
 
 struct named {
 	struct record record;
-	/* As the call has them. */
+	/* The call's flags. */
 	unsigned long long flags_given;
 	unsigned int flags;
-	/* The bytes of `path` that are names, and those that are what the program gave, with its final zero. */
+	/* Bytes of `path` with names, and bytes with the program's path, including its final zero. */
 	unsigned int names;
 	unsigned int given;
 	unsigned int reserved;
-	/* The names that lead to it, last one first, each after a byte with its length; then what was given from there on. */
+	/* The names on the way up to the root, the last one first, each after a byte with its length; then the program's path, which
+	 * begins at that place. */
 	unsigned char path[2 * PATH_BYTES];
 };
 

@@ -1,8 +1,8 @@
 /*
- * What both kernel's sides do: put together the names that lead to a file, and count what is lost.
+ * The common parts of both kernel's sides: collecting the names of a path, and counting lost events.
  *
- * To be defined before: OUT, the event's structure; NAMES, its member for names, with NAMES_BYTES to fill; DEPTH, the steps up to the
- * root; LOSSES, what may lose events.
+ * Must be defined before: OUT, the event's structure; NAMES, its member for names, with NAMES_BYTES bytes; DEPTH, the limit of steps up
+ * to the root; LOSSES, the number of counts of lost events.
  */
 #ifndef FOREREAD_SHARED_H
 #define FOREREAD_SHARED_H
@@ -17,7 +17,7 @@
 #define MODE_REGULAR 0100000
 #define PROC_MAGIC 0x9fa0
 #define TMPFS_MAGIC 0x01021994
-/* Bytes of a name, its length's included: a power of two. */
+/* Limit of bytes of a name, including the byte for its length: a power of two. */
 #define NAME_BYTES 256
 
 struct {
@@ -35,19 +35,19 @@ static __always_inline void lose(__u32 probe)
 		*count += 1;
 }
 
-/* On the way up from a place to the root. */
+/* The state on the way up from a place to the root. */
 struct way {
 	struct OUT *out;
 	struct mount *mount;
-	/* The mount's own root. */
+	/* The root directory of the mount. */
 	struct dentry *root;
 	struct dentry *dentry;
 	__u32 at;
 	__u32 is_whole;
 };
 
-/* A field of a dentry, out of what was read of it from its `d_parent` on. The distance is a number of its own: the verifier
- * lets nothing be taken off a pointer to the stack. */
+/* A field of a dentry, in a copy of the dentry from `d_parent` on. The distance is computed separately, because the verifier does not
+ * permit subtraction from a pointer to the stack. */
 #define LINKED(type, links, field)                                                                     \
 	({                                                                                             \
 		__u64 distance = bpf_core_field_offset(struct dentry, field) -                         \
@@ -56,7 +56,7 @@ struct way {
 		*(type *)((char *)(links) + distance);                                                 \
 	})
 
-/* Goes one step up; 1 at the end. */
+/* Goes one step up. Returns 1 at the end. */
 static long step_up(__u64 step, struct way *way)
 {
 	struct dentry *dentry = way->dentry, *parent;
@@ -64,7 +64,7 @@ static long step_up(__u64 step, struct way *way)
 	__u64 links[3] = {};
 	__u32 at = way->at, len;
 
-	/* Parent and name lie side by side: one read in place of three. */
+	/* Parent and name are adjacent: one read in place of three. */
 	if (bpf_probe_read_kernel(links, sizeof links, (void *)dentry + bpf_core_field_offset(struct dentry, d_parent)))
 		return 1;
 	parent = LINKED(struct dentry *, links, d_parent);
@@ -91,7 +91,7 @@ static long step_up(__u64 step, struct way *way)
 	return 0;
 }
 
-/* Puts the names on the way from the root to this place into an event; how far that came. */
+/* Writes the names on the way from this place up to the root into an event. `is_whole` in the result is 1 if it has reached the root. */
 static __always_inline struct way go_up(struct OUT *out, struct vfsmount *mnt, struct dentry *dentry)
 {
 	struct way way = {

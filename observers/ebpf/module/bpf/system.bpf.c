@@ -1,15 +1,16 @@
 /*
- * The kernel's side of the system-wide observer: which files the processes of the machine open, and what was not in memory.
+ * The kernel's side of the system-wide observer: reports the files that the processes of the machine open, and the pages that were not
+ * in memory.
  *
- * An open costs its process a few look-ups and one record of 80 bytes; a name is put together once a minute. Nothing else
- * that a process does is looked at, but for its start and end, and pages that come from a device.
+ * An open costs its process a few lookups in maps and one record of 80 bytes; a name is collected once a minute. Besides opens, only the
+ * start and end of processes, and pages that come from a device, are observed.
  *
- * Invariants: what does not fit into the ring is counted in `lost`; each process and each user has a number of opens that are
- * reported in each tenth of a second, and more cost the process a few look-ups and nobody else anything.
+ * Invariants: events that do not fit into the ring are counted in `lost`. In each tenth of a second, a limited number of opens of each
+ * process and each user is reported. Opens beyond it cost only their own process a few lookups.
  *
- * Whoever takes what is reported may rest meanwhile; a process that is about to wait for a device ends that rest (`alarms`).
+ * The supervisor may sleep in the meantime. A process that is about to wait for a device wakes it (`alarms`).
  *
- * Data flow: the supervisor fills in `told`; probes -> ring, alarms.
+ * Data flow: the supervisor sets `told`; probes -> ring, alarms.
  */
 #include "system.h"
 #define OUT system_event
@@ -25,31 +26,31 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define O_ACCMODE 3
 #define O_PATH 010000000
 #define FMODE_EXEC 0x20
-/* thread_info.status: in a system call of a 32-bit program. */
+/* A flag in thread_info.status: the thread is in a system call of a 32-bit program. */
 #define TS_COMPAT 2
-/* File systems whose files are never on a device. */
+/* File systems whose files are not on a device. */
 #define SYSFS_MAGIC 0x62656572
 #define CGROUP2_MAGIC 0x63677270
 #define RAMFS_MAGIC 0x858458f6
-/* How long a name is taken for known, in ns: directories are renamed, and the supervisor forgets. */
+/* A name is sent again after this time, in ns, because directories are renamed, and the supervisor forgets names. */
 #define KNOWN_NS 60000000000ULL
 /*
- * Opens reported of one process, and of one user, in each window of so many ns. A cold disk lets nobody open 500 files in a
- * tenth of a second; a compilation in memory opens 100 headers in 20 ms. 10,000 events a second take the daemon 3 % of a core.
+ * Limits of reported opens of one process, and of one user, in each window of WINDOW_NS. From a cold disk no process opens 500 files in a
+ * tenth of a second; a compilation in memory opens 100 headers in 20 ms. The daemon needs 3 % of a core for 10,000 events a second.
  */
 #define WINDOW_NS 100000000ULL
 #define PROCESS_OPENS 500
 #define USER_OPENS 1000
 /*
- * The first opens of each process in a window count apart, so that one that opens few is seen beside others of its user that open
- * many: a compiler in memory, or the start of a program in Python, opens up to 100, and on a cold disk 20. What many processes open
- * so, a few each, has a bound, too.
+ * The first opens of each process in a window are counted separately, so that a process that opens few files is reported beside other
+ * processes of its user that open many. A compiler in memory, or the start of a Python program, opens up to 100 files in a window, from a
+ * cold disk 20. The sum of such opens of all processes of a user has a limit, too.
  */
 #define FIRST_OPENS 100
 #define USER_FIRST_OPENS 2000
 /*
- * An alarm is given once in so many ns: to be woken takes the supervisor 40 to 100 us, 2 % of a core at 250 a second. A read of a
- * disk takes longer than that.
+ * The shortest time between two alarms, in ns. Each costs the supervisor 40 to 100 us, which is 2 % of a core at 250 alarms a second. A
+ * read of a disk takes longer than this time.
  */
 #define ALARM_NS 4000000ULL
 
@@ -104,7 +105,7 @@ struct rate {
 	__u64 count;
 };
 
-/* A thread: the pages that were added for it last, and what is being put together. */
+/* The state of a thread: the pages that were added for it last, and its next event. */
 struct thread {
 	__u64 device, inode;
 	__u64 first, end;
@@ -112,7 +113,7 @@ struct thread {
 	struct system_event out;
 };
 
-/* Filled in by the supervisor. */
+/* Set by the supervisor. */
 volatile const struct system_told told = {};
 
 struct {
@@ -156,7 +157,7 @@ static __always_inline struct thread *this_thread(__u64 flags)
 	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, flags);
 }
 
-/* Sends an event with so many bytes of names. */
+/* Sends an event with `names` bytes of names. */
 static __always_inline void send(struct system_event *event, __u32 names, __u32 probe)
 {
 	if (names > SYSTEM_PATH)
@@ -179,7 +180,7 @@ static __always_inline void fill(struct system_event *event, __u8 what, __u64 at
 	event->generation = event->reserved = 0;
 }
 
-/* Counts one more open of whoever has this number; how many there are in this window. */
+/* Counts one more open of a process or user with this number. Returns the number of its opens in this window. */
 static __always_inline __u64 opens_of(__u64 whose, __u64 now)
 {
 	struct rate *rate = bpf_map_lookup_elem(&rates, &whose);
@@ -195,12 +196,12 @@ static __always_inline __u64 opens_of(__u64 whose, __u64 now)
 		rate->window = window;
 		rate->count = 0;
 	}
-	/* Two processors may count one too few. */
+	/* Not atomic: two processors may count one too few. */
 	rate->count += 1;
 	return rate->count;
 }
 
-/* Whether one more open of this process is reported. */
+/* Counts one more open of this process. True if it is to be reported. */
 static __always_inline bool is_within(__u32 pid, __u64 now)
 {
 	__u64 user = (__u32)bpf_get_current_uid_gid() | 1ULL << 63, own = opens_of(pid, now);
@@ -210,19 +211,19 @@ static __always_inline bool is_within(__u32 pid, __u64 now)
 	return own <= PROCESS_OPENS && opens_of(user, now) <= USER_OPENS;
 }
 
-/* When the last alarm was given. */
+/* Time of the last alarm. */
 __u64 alarmed;
 
-/* A process is about to wait for a device: an alarm is the time. */
+/* Called when a process is about to wait for a device. Sends an alarm, which is the time. */
 static __noinline int alarm(void)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	/* Two processors may give one too many. */
+	/* Not atomic: two processors may send one too many. */
 	if (now - alarmed < ALARM_NS)
 		return 0;
 	alarmed = now;
-	/* One that does not fit in is one of many that nobody has taken. */
+	/* If the ring is full, the supervisor has many alarms to read already. */
 	bpf_ringbuf_output(&alarms, &now, sizeof now, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -236,7 +237,7 @@ static __always_inline bool is_on_device(struct inode *inode)
 	       magic != TMPFS_MAGIC && magic != CGROUP2_MAGIC && magic != RAMFS_MAGIC;
 }
 
-/* Puts together the names that lead to a file; their bytes, or 0 where they are too many. */
+/* Writes the names on the way from a file up to the root into the thread's event. Returns their bytes; 0 if they are too many. */
 static __noinline int put_names(struct thread *thread, struct file *file)
 {
 	struct way way;
@@ -247,7 +248,7 @@ static __noinline int put_names(struct thread *thread, struct file *file)
 	return way.is_whole ? way.at : 0;
 }
 
-/* Sends the pages that were added for a thread. */
+/* Reports the pages that were added for a thread. */
 static __noinline int flush(struct thread *thread)
 {
 	struct system_event *out;
@@ -265,7 +266,7 @@ static __noinline int flush(struct thread *thread)
 	return 0;
 }
 
-/* Sends that a process opens or runs a file. */
+/* Reports that a process opens or executes a file. */
 static __noinline int send_file(struct thread *thread, struct file *file, __u8 what, __u32 parent)
 {
 	struct file___system *also = (void *)file;
@@ -306,14 +307,14 @@ static __noinline int send_file(struct thread *thread, struct file *file, __u8 w
 	return 0;
 }
 
-/* Somebody opens a file. */
+/* A process opens a file: reports it, if the process and its user are within their limits. */
 static __noinline int opened(struct file *file)
 {
 	struct file___system *also = (void *)file;
 	__u32 pid = process();
 	__u64 now;
 
-	/* A program's file is reported when it runs, and of a place (O_PATH) nothing is read. */
+	/* The file of a program is reported when it is executed. Nothing is read by a descriptor with O_PATH. */
 	if (!file || BPF_CORE_READ(also, f_flags) & (FMODE_EXEC | O_PATH) || !is_on_device(BPF_CORE_READ(file, f_inode)))
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -325,7 +326,7 @@ static __noinline int opened(struct file *file)
 	return 0;
 }
 
-/* Where the kernel allows probes of functions: as early as can be, at no cost to other system calls. */
+/* For kernels that permit probes of functions: reports the open early, and costs other system calls nothing. */
 SEC("fentry/security_file_open")
 int BPF_PROG(file_opens, struct file *file)
 {
@@ -356,7 +357,7 @@ static __always_inline bool is_compat(void)
 }
 #endif
 
-/* Elsewhere: when the call that opens returns. */
+/* For other kernels: reports the open when its system call returns. */
 SEC("raw_tp/sys_exit")
 int call_ended(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -368,7 +369,7 @@ int call_ended(struct bpf_raw_tracepoint_args *ctx)
 	bool is_open;
 
 	is_open = number == told.opens[0] || number == told.opens[1] || number == told.opens[2] || number == told.opens[3];
-	/* Numbers of one table mean other calls in the other. */
+	/* The two tables use the same numbers for different calls. */
 	if (number == told.compat_opens[0] || number == told.compat_opens[1] || number == told.compat_opens[2] || number == told.compat_opens[3])
 		is_open |= is_compat();
 	if (!is_open)
@@ -398,10 +399,10 @@ int page_added(struct bpf_raw_tracepoint_args *ctx)
 
 	if (process() == told.own)
 		return 0;
-	/* A directory or an inode. */
+	/* A page of the device itself: directories or inodes. */
 	if ((BPF_CORE_READ(inode, i_mode) & MODE_TYPE) == MODE_BLOCK)
 		return alarm();
-	/* What somebody writes was not fetched. */
+	/* Pages of a file that is open for writing may be new, and not fetched. */
 	if (BPF_CORE_READ(more, i_writecount.counter) > 0 || !is_on_device(inode))
 		return 0;
 	thread = this_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);

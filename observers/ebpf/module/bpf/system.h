@@ -1,14 +1,14 @@
 /*
- * What the kernel's side of the system-wide observer reports: the one definition. system.bpf.c fills it in, and bindgen makes
- * the Rust types of it (build.rs). Times are ns of CLOCK_MONOTONIC, offsets and lengths bytes.
+ * The reports of the kernel's side of the system-wide observer. system.bpf.c uses these definitions, and bindgen generates the Rust types
+ * from them (build.rs). Times are in ns of CLOCK_MONOTONIC, offsets and lengths in bytes.
  */
 #ifndef FOREREAD_SYSTEM_H
 #define FOREREAD_SYSTEM_H
 
 enum system_what {
-	/* A process was made: `parent` made it. */
+	/* A process was started by `parent`. */
 	SYSTEM_FORK = 1,
-	/* A process runs another program, which is the file. */
+	/* A process executes a program: the file. */
 	SYSTEM_EXEC = 2,
 	/* A process has ended. */
 	SYSTEM_EXIT = 3,
@@ -18,14 +18,14 @@ enum system_what {
 	SYSTEM_FETCH = 5,
 };
 
-/* What may lose events, each with a count of its own. */
+/* Kinds of events that may be lost, each with a count of its own. */
 enum system_probe {
 	SYSTEM_PROBE_PROCESSES,
 	SYSTEM_PROBE_OPENS,
 	SYSTEM_PROBE_FETCHES,
-	/* Opens beyond the rate that one process, or one user, is observed at. */
+	/* Opens beyond the limit of a process or a user. */
 	SYSTEM_PROBE_FLOODS,
-	/* Names that are longer or deeper than is followed. */
+	/* Files whose names exceed SYSTEM_PATH or SYSTEM_DEPTH. */
 	SYSTEM_PROBE_NAMES,
 	SYSTEM_PROBES,
 };
@@ -39,11 +39,11 @@ enum {
 	SYSTEM_PATH = 2048,
 };
 
-/* What the kernel's side is told. */
+/* Settings of the kernel's side. */
 struct system_told {
-	/* The supervisor's own process, which is not observed. */
+	/* The process number of the supervisor, which is not observed. */
 	unsigned int own;
-	/* The system calls that open; those of 32-bit programs have numbers of another table. */
+	/* The numbers of system calls that open files, in the table for 64-bit programs, and in the one for 32-bit programs. */
 	unsigned int opens[4];
 	unsigned int compat_opens[4];
 };
@@ -51,7 +51,7 @@ struct system_told {
 struct system_event {
 	unsigned char what;
 	unsigned char flags;
-	/* Bytes of `names`; 0 where the file's name was sent before, with the same device, inode and `name`. */
+	/* Bytes of `names`; 0 if the file's names were sent before, with the same device, inode and `name`. */
 	unsigned short names_len;
 	unsigned int pid;
 	unsigned int parent;
@@ -59,15 +59,15 @@ struct system_event {
 	unsigned long long at;
 	unsigned long long device;
 	unsigned long long inode;
-	/* Which name of the inode: a number made of its last part and the directory. */
+	/* Identifies one of the inode's names: a hash of its last part and its directory. */
 	unsigned long long name;
 	unsigned long long size;
 	unsigned long long offset;
 	unsigned long long len;
-	/* Of the inode: another one when a deleted file's number is given again. */
+	/* The inode's generation, which changes when the number of a deleted file is used again. */
 	unsigned int generation;
 	unsigned int reserved;
-	/* The names that lead to the file, the last one first, each after a byte with its length. */
+	/* The names on the way from the file up to the root, the last one first, each after a byte with its length. */
 	unsigned char names[SYSTEM_PATH];
 };
 

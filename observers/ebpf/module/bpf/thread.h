@@ -1,7 +1,7 @@
 /*
- * What is kept of each thread that is followed, the tables that all of the kernel's side shares, and how an event is sent.
+ * The state of each followed thread, the maps that all parts of the kernel's side share, and sending events.
  *
- * Invariant: what does not fit into the ring is counted in `lost`.
+ * Invariant: events that do not fit into the ring are counted in `lost`.
  */
 #ifndef FOREREAD_THREAD_H
 #define FOREREAD_THREAD_H
@@ -15,17 +15,17 @@
 #include "shared.h"
 
 #define PAGE_SIZE (1ULL << PAGE_SHIFT)
-/* What a call that has found all in memory is said to have taken at most, in ns, and one for each byte that was copied: less than makes
- * a read count as one that has waited (`foreread_plan::waited`). */
+/* The longest reported duration of a call that has found all its data in memory, in ns, besides 1 ns for each copied byte. A read that
+ * takes longer counts as one that has waited (`foreread_plan::waited`). */
 #define AT_ONCE 5000
-/* Unless it took longer than this: some virtual disks answer before the reader is switched out. */
+/* A call that took longer than this has waited, even if its thread was not switched out: some virtual disks answer before that. */
 #define LONG 30000
 
-/* A page that was touched, until the thread does something else: only then is it known how long that took. */
+/* A touched page. It is reported when the thread does something else, because only then its duration is known. */
 struct touch {
 	__u64 mapping;
 	__u64 index;
-	/* When it was first touched, when it was fetched for that, if it was, and when it was there. */
+	/* The times of the page fault, of the beginning of a fetch (0 if there is none), and of its arrival. */
 	__u64 start, fetched, there;
 	struct fault event;
 };
@@ -37,12 +37,12 @@ struct inode_key {
 };
 
 struct thread {
-	/* The system call that the thread is in; `what` is 0 for none of interest. */
+	/* The system call that the thread is in; `what` is 0 if it is of no interest. */
 	struct call call;
 	__u64 args[8];
-	/* When it began, and how often the thread had waited before. */
+	/* The time of its beginning, and the number of the thread's waits before. */
 	__u64 start, waits;
-	/* What it reads, and whether at the cursor though it has an argument for a place. */
+	/* The file that it reads, and 1 if it reads at the cursor although it has an argument for the offset. */
 	__u64 file, mapping;
 	__u32 number;
 	__u32 is_at_cursor;
@@ -51,10 +51,10 @@ struct thread {
 	/* The last page fault. */
 	__u64 fault_address, fault_start;
 	struct touch touch;
-	/* The file that it used last, which mostly is the next one too, and its handle. */
+	/* The file that the thread used last, which mostly is also the next one, and its handle. */
 	struct inode_key last;
 	__u32 last_handle;
-	/* What is being put together, and the directory that its path begins at; 0 where that is the root. */
+	/* The next event with names, and the directory at which its given path begins; 0 for the root. */
 	__u64 base;
 	struct named out;
 };
@@ -64,10 +64,10 @@ struct request {
 	__u32 pid, tid;
 };
 
-/* By itself: the supervisor writes all of its section. */
+/* Has a section of its own, because the supervisor writes the whole section. */
 __u32 is_wanted SEC(".data.wanted");
 __u32 handles;
-/* Where the supervisor's paths begin. */
+/* The root of the supervisor's paths. */
 __u64 root_mount, root_dentry, top_mount;
 
 struct {
@@ -97,8 +97,8 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-/* The handles of files whose names are in the ring. Its buckets take 4 MiB, and to make those takes 1 ms; with 1 << 20 entries
- * it took 5 ms. Files that have no room are named at each use, unless the thread used them last. */
+/* The handles of files whose names are in the ring. Its buckets take 4 MiB and are created in 1 ms; a larger map would delay the start
+ * more. Files without room here are named again at each use, unless they are the thread's last file. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -107,7 +107,7 @@ struct {
 	__type(value, __u32);
 } known SEC(".maps");
 
-/* The reads that io_uring was asked for. */
+/* Reads that were submitted to io_uring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -116,12 +116,12 @@ struct {
 	__type(value, struct request);
 } requests SEC(".maps");
 
-/* The thread that runs, if its process is followed. */
+/* The state of the current thread, if its process is followed. */
 static __always_inline struct thread *followed(void)
 {
 	__u32 pid = bpf_get_current_pid_tgid() >> 32, *how;
 
-	/* Before any look-up: while the program is left to itself nothing is wanted. */
+	/* Checked first: while foreread stands aside, no events are wanted. */
 	if (!is_wanted)
 		return 0;
 	how = bpf_map_lookup_elem(&processes, &pid);
@@ -154,7 +154,7 @@ static __always_inline void fill(struct record *record, enum what what, __u32 ca
 	record->len = 0;
 }
 
-/* How often the current thread has waited for something. */
+/* The number of times that the current thread has waited. */
 static __always_inline __u64 waits_now(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -163,8 +163,8 @@ static __always_inline __u64 waits_now(void)
 }
 
 /*
- * Fills the record of the call that the thread is in. A call in which it has waited for nothing is said to have taken no longer than
- * a copy of `len` bytes: else it may count as one that has waited, if it was interrupted.
+ * Fills the record of the thread's call. If the thread has not waited in the call, the reported duration is at most that of a copy of
+ * `len` bytes. Otherwise an interrupted call would count as one that has waited.
  */
 static __always_inline void fill_call(struct record *record, enum what what, struct thread *thread, __u64 len)
 {
@@ -173,7 +173,7 @@ static __always_inline void fill_call(struct record *record, enum what what, str
 		record->took = AT_ONCE + len;
 }
 
-/* Sends the touch that has waited for the thread to go on. */
+/* Reports the thread's last touch, which is over now. */
 static __noinline int flush(struct thread *thread)
 {
 	struct touch *touch;

@@ -1,12 +1,12 @@
 /*
- * Reads by io_uring: from their submission, by whichever thread they end on.
+ * Reads by io_uring: from their submission to their end, which may be on another thread.
  */
 #ifndef FOREREAD_URING_H
 #define FOREREAD_URING_H
 
 #include "names.h"
 
-/* The requests that read. */
+/* Requests that read. */
 #define IORING_OP_READV 1
 #define IORING_OP_READ_FIXED 4
 #define IORING_OP_READ 22
