@@ -1,11 +1,11 @@
-"""Know what will be read, and have it in the page cache first.
+"""Fetch data into the page cache before the program reads them, by a list of its next reads.
 
-- prefetch(accesses): prefetch a list of coming reads, however they are made.
-- read(accesses): read a list in its order, prefetching what comes next.
+- prefetch(accesses): prefetch a list of reads, which the program makes by any means.
+- read(accesses): read a list in its order, and prefetch the next entries.
 - SamplerPrefetch, ordered_samples: samples of a dataset in an order known beforehand.
 - memmap(array, rows): rows of a numpy.memmap in an order known beforehand.
 
-Nothing here changes what a program reads: a session that fails costs the speed-up and nothing else.
+The program reads the same data as without foreread. A session that fails costs only the speed-up.
 """
 
 from ._layout import Layout, Offsets, Records

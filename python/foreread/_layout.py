@@ -1,4 +1,4 @@
-"""Where the samples of a dataset lie: from an index to an extent."""
+"""The places of a dataset's samples: from an index to an extent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Optional, Protocol, Sequence, SupportsIndex, Tuple, Union
 
 from ._types import FileName
 
-#: Where a sample lies: file, offset, length.
+#: The place of a sample: file, offset and length, in bytes.
 Extent = Tuple[FileName, int, int]
 
 
 class Layout(Protocol):
-    """Whatever tells where sample `index` lies. A function that does will do as well."""
+    """Returns the place of sample `index`. Any function of this type is a layout."""
 
     def __call__(self, index: int, /) -> Extent: ...
 
@@ -36,8 +36,8 @@ def size_of(file: FileName) -> int:
 class Records:
     """Records of one size, one after another, in one file or several.
 
-    Index 0 is the first record of the first file; each file begins with `header` bytes of something
-    else, and what is left at its end, less than a record, belongs to no sample.
+    Index 0 is the first record of the first file. Each file begins with `header` bytes that belong to no
+    record. An incomplete record at its end is no sample.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Records:
 class Offsets:
     """Samples of any size: sample `i` begins at `offsets[i]`.
 
-    It is `lengths[i]` bytes long; without `lengths` it ends where the next begins, and `offsets` has
-    one number more than there are samples. With several files, `file_of[i]` tells the one it is in.
+    It is `lengths[i]` bytes long. Without `lengths` it ends where the next sample begins, and `offsets` has one
+    number more, the end of the last sample. With several files, sample `i` is in `files[file_of[i]]`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Rows of a numpy.memmap in an order known beforehand.
 
-A page of a mapping is read when it is touched, by no call that could be seen: the position is told for
-each row instead. numpy is needed only by who has a memmap already, and imported then.
+A page of a mapping is read when it is touched, without a call that foreread could intercept. So the position
+is reported for each row. numpy is imported only when a memmap is given.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def memmap(
     budget: Optional[int] = None,
     window: Optional[int] = None,
 ) -> Iterator["numpy.memmap[Any, Any]"]:
-    """Yield `array[row]` for each of `rows`, in that order, its pages fetched beforehand.
+    """Yield the view `array[row]` for each of `rows`, in that order, and fetch the rows' pages beforehand.
 
     `array` is a numpy.memmap, or a slice of one, whose rows (along the first axis) are contiguous in
-    the file. What is yielded is the same view that `array[row]` is.
+    the file.
     """
     extents = RowExtents(array)
     order = SamplerPrefetch(map(as_index, rows), extents, budget=budget, window=window)
@@ -35,7 +35,7 @@ def memmap(
 
 
 class RowExtents:
-    """A layout: where in its file a row of a memmap lies."""
+    """A layout: the place of a row of a memmap in its file."""
 
     def __init__(self, array: "numpy.memmap[Any, Any]") -> None:
         import numpy
@@ -55,7 +55,7 @@ class RowExtents:
         self._rows = array.shape[0]
         self._stride = array.strides[0]
         self._length = array[0].nbytes if self._rows else 0
-        # A slice keeps the `offset` of the whole, so the place of the first row is told by addresses.
+        # A slice has the `offset` of the whole array, so the place of the first row is computed from addresses.
         base = numpy.frombuffer(mapping, dtype=numpy.uint8).ctypes.data
         address = array.__array_interface__["data"][0]
         start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY

@@ -1,4 +1,4 @@
-"""The native half of the package: sessions, guards and readers."""
+"""The native part of the package: sessions, guards and readers."""
 
 import os
 from types import TracebackType
@@ -16,7 +16,7 @@ def prefetch(
     on_miss: Optional[Callable[[Miss], Optional[Iterable[Access]]]] = None,
     check: Optional[os.PathLike[str] | str] = None,
 ) -> Guard:
-    """Prefetch what `accesses` yields, in that order, until the guard is closed."""
+    """Prefetch the accesses that `accesses` yields, in that order, until the guard is closed."""
 
 def read(
     accesses: Iterable[Access],
@@ -24,29 +24,29 @@ def read(
     budget: Optional[SupportsIndex] = None,
     window: Optional[SupportsIndex] = None,
 ) -> Reader:
-    """Read what `accesses` yields, in that order, prefetching what comes next meanwhile."""
+    """Read the accesses that `accesses` yields, in that order, and prefetch the next ones meanwhile."""
 
 @final
 class Guard:
     """A list being prefetched. Made by `prefetch`; best used in a `with` statement."""
 
     def at(self, n: SupportsIndex) -> None:
-        """The program is about to make access number `n`; the ones before count as passed."""
+        """Report that the program is about to make access `n`, counted from 0; earlier ones count as passed."""
 
     def reading(self, file: FileName, offset: SupportsIndex, length: SupportsIndex) -> None:
-        """The program is about to read these bytes, by means of its own."""
+        """Report that the program is about to read these bytes, by any means."""
 
     def pread(self, file: FileName, length: SupportsIndex, offset: SupportsIndex) -> bytes:
-        """Read up to `length` bytes at `offset`, fewer only at the end of the file."""
+        """Read `length` bytes at `offset`, fewer only at the end of the file, and report the read."""
 
     def stats(self) -> Stats:
-        """Where the session stands; after the end, its closed account."""
+        """The session's present statistics; after the end, the final ones, with a closed account."""
 
     def problems(self) -> List[str]:
-        """Files that could not be fetched, and why. Known once the guard is closed."""
+        """Files that could not be fetched, and why. Empty before the guard is closed."""
 
     def close(self) -> None:
-        """End the session. What is in memory stays there."""
+        """End the session. Fetched pages stay in memory."""
 
     def __enter__(self) -> Guard: ...
     def __exit__(
@@ -64,13 +64,13 @@ class Reader(Iterator[bytes]):
     def __iter__(self) -> Reader: ...
     def __next__(self) -> bytes: ...
     def stats(self) -> Stats:
-        """Where the session stands; after the end, its closed account."""
+        """The session's present statistics; after the end, the final ones, with a closed account."""
 
     def problems(self) -> List[str]:
-        """Files that could not be fetched, and why. Known once the reader is closed."""
+        """Files that could not be fetched, and why. Empty before the reader is closed."""
 
     def close(self) -> None:
-        """End the session. What is in memory stays there."""
+        """End the session. Fetched pages stay in memory."""
 
     def __enter__(self) -> Reader: ...
     def __exit__(
@@ -91,27 +91,27 @@ class Miss:
 
     @property
     def offset(self) -> int:
-        """Where in it, in bytes."""
+        """Its offset, in bytes."""
 
     @property
     def marked_file(self) -> Optional[FileName]:
-        """The file of the most recent marked access."""
+        """The file of the most recent marked access, or None."""
 
     @property
     def marked_offset(self) -> Optional[int]:
-        """Where in it, in bytes."""
+        """The offset of that access in bytes, or None."""
 
     @property
     def ran_out(self) -> bool:
-        """Whether the list has run out; if not, the read is not on it."""
+        """True if the list has run out; if false, the read is not on it."""
 
 @final
 class Stats:
-    """Where a session stands: reads and entries are counts, the rest is bytes."""
+    """Statistics of a session: counts of entries and reads, and bytes."""
 
     @property
     def accepted(self) -> int:
-        """Entries handed over so far."""
+        """Entries that the list has accepted so far."""
 
     @property
     def listed(self) -> int:
@@ -119,11 +119,11 @@ class Stats:
 
     @property
     def unlisted(self) -> int:
-        """Reads of listed files that were not."""
+        """Reads of listed files that were not on the list."""
 
     @property
     def skipped(self) -> int:
-        """Entries passed over without being read."""
+        """Entries that the program passed and has not read."""
 
     @property
     def ahead(self) -> int:
@@ -131,28 +131,28 @@ class Stats:
 
     @property
     def issued(self) -> int:
-        """Bytes fetched ahead of the program: useful, late, wasted, evicted and infill together."""
+        """Bytes fetched ahead of the program; after the end, the sum of useful, late, wasted, evicted and infill."""
 
     @property
     def useful(self) -> int:
-        """Of those, in memory when they were read."""
+        """Issued bytes that were in memory when the program read them."""
 
     @property
     def late(self) -> int:
-        """Of those, still on their way when they were read."""
+        """Issued bytes that were still on their way when the program read them."""
 
     @property
     def wasted(self) -> int:
-        """Of those, never read."""
+        """Issued bytes of entries that the program never read."""
 
     @property
     def evicted(self) -> int:
-        """Of those, gone from memory again before they were read."""
+        """Issued bytes that were gone from memory before the program read them."""
 
     @property
     def infill(self) -> int:
-        """Of those, read along because they lay between others, and never read by the program."""
+        """Issued bytes between entries, fetched along with them, that the program never read."""
 
     @property
     def missed(self) -> int:
-        """Bytes the program read from the device by itself."""
+        """Bytes of reads that waited for the device, because they were not prefetched in time."""

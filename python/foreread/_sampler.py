@@ -1,6 +1,6 @@
 """Samples in an order known beforehand: for data loaders.
 
-The order comes from a sampler, which is asked ahead of time; where a sample lies, from a layout.
+A sampler, which is asked ahead of time, gives the order. A layout gives the place of each sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def ordered_samples(
 ) -> Iterator[Tuple[int, bytes]]:
     """Yield each index and the bytes of its sample, in the order of `indices`.
 
-    `indices` is drawn from ahead of time, and never by more than `window` entries.
+    Indices are taken from `indices` ahead of time, at most `window` of them.
     """
     drawn: Deque[int] = deque()
 
@@ -41,15 +41,15 @@ def ordered_samples(
 
 
 class SamplerPrefetch(Generic[T]):
-    """A sampler that prefetches what it is about to name.
+    """A sampler that prefetches the samples before it yields their indices.
 
-    Wraps any iterable of indices, or of batches (lists) of them, as a data loader's samplers are;
-    every iteration is one session, in the process that iterates. Whoever reads the samples, in this process
-    or another, finds them in memory: the page cache is shared.
+    Wraps any iterable of indices, or of batches (lists) of indices, such as a data loader's samplers. Each
+    iteration is one session, in the process that iterates. The samples are in the page cache, which all
+    processes share.
 
-    With worker processes the loader takes indices from its sampler long before the samples are
-    read: `lag` is by how many samples at most, number of workers x batches prefetched by each x samples of a
-    batch. Samples handed out less than `lag` ago still count as unread, and stay within the budget.
+    With worker processes, a loader takes indices from its sampler long before the samples are read. `lag` is
+    the largest number of such samples: workers x batches prefetched by each x samples of a batch. The last
+    `lag` samples that were yielded count as unread, so that their pages are not dropped.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SamplerPrefetch(Generic[T]):
         return len(self.sampler)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[T]:
-        # Items drawn from the sampler and not handed out yet, with the number of samples up to their end.
+        # Items drawn from the sampler and not yielded yet, each with the number of samples up to its end.
         drawn: Deque[Tuple[T, int]] = deque()
         failures: list[Exception] = []
 
@@ -87,7 +87,7 @@ class SamplerPrefetch(Generic[T]):
                     end += len(extents)
                     drawn.append((item, end))
                     yield from extents
-            except Exception as failure:  # raised when the program gets to it, not when it is drawn
+            except Exception as failure:  # raised at its place in the order, not when the sampler is asked
                 failures.append(failure)
 
         source = accesses()
@@ -98,7 +98,7 @@ class SamplerPrefetch(Generic[T]):
                     tell(guard, start - self.lag)
                 if not drawn:
                     tell(guard, start)
-                    # In a child that inherited this iterator the guard draws nothing.
+                    # In a child that inherited this iterator, the guard takes nothing from `source`.
                     if not drawn and next(source, None) is None and not drawn:
                         break
                 item, start = drawn.popleft()
@@ -107,12 +107,12 @@ class SamplerPrefetch(Generic[T]):
             raise failures[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Hand the epoch on to the sampler, as distributed samplers want it."""
+        """Pass the epoch on to the sampler, for distributed samplers."""
         self.sampler.set_epoch(epoch)  # type: ignore[attr-defined]
 
 
 def tell(guard: Guard, n: int) -> None:
-    """The program is at entry `n`, unless there is none."""
+    """Report that the program is at entry `n`, if the list has it."""
     try:
         guard.at(n)
     except IndexError:

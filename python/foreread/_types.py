@@ -1,4 +1,4 @@
-"""The types that the package's functions take."""
+"""The types of arguments of the package's functions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 
-#: What names a file: a path, an open file, or a descriptor.
+#: A file: a path, an open file, or a descriptor.
 FileName = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", HasFileno, int]
 
-#: One coming read: file, offset, length, and whether it is marked (for `on_miss`).
+#: A read of the list: file, offset, length in bytes, and true if it is marked (for `on_miss`).
 Access = Union[
     Tuple[FileName, SupportsIndex, SupportsIndex],
     Tuple[FileName, SupportsIndex, SupportsIndex, bool],

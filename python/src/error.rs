@@ -1,4 +1,4 @@
-//! Errors as Python knows them: the class by the cause, the file and the value in the text.
+//! Python exceptions: the cause determines the class, and the text has the file and the value.
 
 use std::fmt::Display;
 use std::io;
@@ -7,7 +7,7 @@ use foreread_client::Error;
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// `EINVAL`: what an error without a number of its own is given.
+/// `EINVAL`: the number of an error that has none.
 const EINVAL: i32 = 22;
 
 /// An `OSError` (or the subclass for its number) that names the file.
@@ -22,7 +22,7 @@ pub fn os(py: Python<'_>, file: Bound<'_, PyAny>, error: &io::Error) -> PyErr {
     PyOSError::new_err((number.unwrap_or(EINVAL), text, file.unbind()))
 }
 
-/// What the client refused, for `file` as the program named it.
+/// An error of the client; `file` is the file's name in the program.
 pub fn client(py: Python<'_>, file: Option<&Bound<'_, PyAny>>, error: Error) -> PyErr {
     match (error, file) {
         (Error::File { why, .. }, Some(file)) => os(py, file.clone(), &why),
@@ -34,14 +34,15 @@ pub fn client(py: Python<'_>, file: Option<&Bound<'_, PyAny>>, error: Error) -> 
     }
 }
 
-/// The call came after the end of the session.
+/// The error of a call after the end of the session.
 pub fn closed() -> PyErr {
     PyValueError::new_err("the guard is closed")
 }
 
-/// A byte count or position out of Python: a whole number, not negative.
+/// A whole number from Python that is not negative, such as an offset or a number of bytes.
 ///
-/// `whose` and `what` name it in the error, as in "access 3: offset is -1".
+/// # Errors
+/// `ValueError` or `TypeError`, in whose text `whose` and `what` name the number, as in "access 3: offset is -1".
 pub fn number(value: &Bound<'_, PyAny>, whose: &dyn Display, what: &str) -> PyResult<u64> {
     value.extract::<u64>().map_err(|_| match describe(value) {
         // Too large or negative, but a whole number.
@@ -54,7 +55,7 @@ pub fn number(value: &Bound<'_, PyAny>, whose: &dyn Display, what: &str) -> PyRe
     })
 }
 
-/// A value as Python shows it, and whether it is a whole number.
+/// The text of a value in Python, and true if it is a whole number.
 fn describe(value: &Bound<'_, PyAny>) -> (String, bool) {
     let text = value
         .repr()

@@ -1,10 +1,10 @@
-//! Entries drawn from the program's iterable, a batch at a time.
+//! Entries taken from the program's iterable, a batch at a time.
 //!
 //! Data flow: iterable → [`Feed::draw`] → `pending` → the session's list. An item is `(file, offset,
 //! length)` or `(file, offset, length, marked)`.
 //!
-//! Invariant: no more is drawn than the list has room for, so that the iterable may be endless. An error in the
-//! iterable ends it and is reported once, after what came before it.
+//! Invariant: no more entries are taken than the list has room for, so the iterable may be endless. An error in the
+//! iterable ends it, and is reported once, after the entries before it.
 
 use std::fmt;
 
@@ -25,14 +25,14 @@ pub struct Feed {
     accesses: Option<Py<PyIterator>>,
     /// The number of the next item, for errors.
     number: u64,
-    /// Drawn, and not accepted by the list yet.
+    /// Entries that were taken and that the list has not accepted yet.
     pub pending: Vec<Entry>,
-    /// Why the iterable ended early.
+    /// The exception that ended the iterable early.
     pub failed: Option<PyErr>,
 }
 
 impl Feed {
-    /// Draw from `accesses`.
+    /// Begins to take from `accesses`.
     ///
     /// # Errors
     /// `TypeError` if it is not iterable.
@@ -51,22 +51,22 @@ impl Feed {
         })
     }
 
-    /// Whether the iterable is at its end; entries may be pending.
+    /// True if the iterable is at its end. Entries may still be pending.
     pub fn is_exhausted(&self) -> bool {
         self.accesses.is_none()
     }
 
-    /// Whether nothing more can come.
+    /// True if the iterable is at its end and no entry is pending.
     pub fn is_drained(&self) -> bool {
         self.accesses.is_none() && self.pending.is_empty()
     }
 
-    /// Show Python's garbage collector the iterable.
+    /// Shows the iterable to Python's garbage collector.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.accesses)
     }
 
-    /// Have up to `count` entries pending.
+    /// Takes entries until `count` are pending, or the iterable ends.
     pub fn draw(&mut self, py: Python<'_>, count: usize, files: &Files, client: &Client) {
         let Some(accesses) = &self.accesses else {
             return;
@@ -92,7 +92,7 @@ impl Feed {
         }
     }
 
-    /// The next entry or item, for a reader in a child, where there is no client to name files by.
+    /// The next entry or item, for a reader in a child, where no client gives numbers to files.
     pub fn next_plainly(&mut self, py: Python<'_>) -> PyResult<Next> {
         if !self.pending.is_empty() {
             return Ok(Next::Read(self.pending.remove(0)));
@@ -110,17 +110,17 @@ impl Feed {
     }
 }
 
-/// What a reader has to do next.
+/// The next action of a reader.
 pub enum Next {
     /// Read this entry.
     Read(Entry),
-    /// Read this item of the iterable, which no session knows: in a child.
+    /// Read this item of the iterable without a session, in a child.
     Plain(Py<PyAny>, Extent),
     /// The list is at its end.
     End,
 }
 
-/// "access 5", at the head of an error's text.
+/// The beginning of an error's text, as in "access 5".
 struct Number(u64);
 
 impl fmt::Display for Number {
@@ -129,7 +129,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// One item of the iterable, taken apart.
+/// The parts of an item of the iterable.
 struct Item<'py> {
     file: Bound<'py, PyAny>,
     extent: Extent,
@@ -171,7 +171,7 @@ fn entry(item: &Bound<'_, PyAny>, number: u64, files: &Files, client: &Client) -
     })
 }
 
-/// Other sequences than tuples do as well.
+/// Converts another sequence to a tuple.
 fn tuple<'py>(item: &Bound<'py, PyAny>, whose: &Number) -> PyResult<Bound<'py, PyTuple>> {
     let sequence = item.cast::<pyo3::types::PySequence>();
     match sequence {
@@ -189,7 +189,10 @@ fn shape(item: &Bound<'_, PyAny>, whose: &Number) -> PyErr {
     ))
 }
 
-/// A byte range out of Python.
+/// A byte range from Python.
+///
+/// # Errors
+/// `ValueError` or `TypeError`, with `whose` at the beginning of the text.
 pub fn extent(
     offset: &Bound<'_, PyAny>,
     length: &Bound<'_, PyAny>,

@@ -1,12 +1,12 @@
-//! Files as Python programs name them, and as the session numbers them.
+//! The names of files in Python programs, and their numbers in the session.
 //!
-//! A program says `str`, `bytes`, `os.PathLike`, an object with `fileno()`, or a descriptor; the
-//! session says [`FileId`], one for each device and inode. [`Files`] remembers the way from one to the
-//! other, and how a file is read ([`Means`]).
+//! A program names a file by `str`, `bytes`, `os.PathLike`, an object with `fileno()`, or a descriptor. The session
+//! has one [`FileId`] for each device and inode. [`Files`] stores the number for each name, and the way in which the
+//! file is read ([`Means`]).
 //!
-//! Invariants: the maps are locked only while no Python code can run; a descriptor number is looked
-//! up anew each time, because it may have been given to another file; descriptors of the program are
-//! never duplicated, since closing the copy would drop its POSIX locks.
+//! Invariants: the maps are locked only while no Python code can run. The file of a descriptor is found out each time,
+//! because its number may belong to another file by now. Descriptors of the program are never duplicated, because
+//! closing the duplicate would drop the program's POSIX locks.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -31,44 +31,43 @@ use rustix::io::{Errno, pread};
 
 use crate::error;
 
-/// Objects remembered before the memory of them starts anew: a generator may make a new string
-/// for every entry.
+/// Limit of stored objects, after which all are forgotten: a generator may make a new string for each entry.
 const REMEMBERED: usize = 4096;
 
-/// Longest read, in bytes, whose memory is taken without a look at the file's size.
+/// Longest read, in bytes, for which memory is allocated without asking for the file's size.
 const SMALL: u64 = 1 << 20;
 
-/// What a program names a file by.
+/// A program's name for a file.
 enum Name {
     Path(PathBuf),
     Descriptor(RawFd),
 }
 
-/// How a file is read.
+/// The way in which a file is read.
 enum Means {
-    /// By an opening of this module.
+    /// By a descriptor that this module has opened.
     Own(Arc<File>),
-    /// By the program's file object, asked for its descriptor each time.
+    /// By the program's file object, which is asked for its descriptor each time.
     Object(Py<PyAny>),
-    /// By the program's descriptor, as long as it is the file with this device and inode.
+    /// By the program's descriptor, while it refers to the file with this device and inode.
     Descriptor(RawFd, (u64, u64)),
 }
 
-/// A file once named.
+/// A file that was named.
 struct NamedFile {
-    /// The first name it was given.
+    /// Its first name.
     name: Py<PyAny>,
-    /// The first path it was named by, absolute: the program may change its directory.
+    /// Its first path, made absolute, because the program may change its directory.
     path: Option<PathBuf>,
-    /// Made when the file is read for the first time.
+    /// `None` before the file is read for the first time.
     means: Option<Means>,
 }
 
 #[derive(Default)]
 struct Maps {
-    /// By the address of the object that names it, which is kept alive.
+    /// By the address of the naming object, which is kept alive.
     objects: HashMap<usize, (Py<PyAny>, FileId)>,
-    /// By device and inode, those named by descriptors.
+    /// Files named by descriptors, by device and inode.
     opened: HashMap<(u64, u64), FileId>,
     known: HashMap<FileId, NamedFile>,
 }
@@ -78,7 +77,7 @@ struct Maps {
 pub struct Files(Mutex<Maps>);
 
 impl Files {
-    /// The number of the file that `name` names; `whose` begins the text of errors.
+    /// The number of the file with this name, which is registered if it is new. `whose` is the beginning of errors' texts.
     pub fn id(
         &self,
         name: &Bound<'_, PyAny>,
@@ -122,7 +121,7 @@ impl Files {
         });
         let mut means = None;
         if let (None, Some(path)) = (&known.path, path) {
-            // From now on an opening of this module serves, whatever the program closes.
+            // From now on the file is read by a descriptor of this module, so the program may close its own.
             known.path = Some(std::path::absolute(&path).unwrap_or(path));
             means = known.means.take();
         }
@@ -141,14 +140,14 @@ impl Files {
         drop((forgotten, means));
     }
 
-    /// The first name a file was given; `None` in Python for a file that was given none.
+    /// The first name of a file; Python's `None` if it has none.
     pub fn name<'py>(&self, py: Python<'py>, id: FileId) -> Bound<'py, PyAny> {
         let maps = self.maps();
         let name = maps.known.get(&id).map(|known| known.name.clone_ref(py));
         name.unwrap_or_else(|| py.None()).into_bound(py)
     }
 
-    /// Read a file by the name it was given just now.
+    /// Reads a file by this name of it.
     pub fn read_named<'py>(
         &self,
         name: &Bound<'py, PyAny>,
@@ -163,8 +162,7 @@ impl Files {
         }
     }
 
-    /// Read a file that was named before. `advice` tells how the kernel is to read ahead; asked where the file has to be
-    /// opened.
+    /// Reads a file that was named before. If the file must be opened first, `advice` is called for the kernel's read-ahead.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
@@ -196,7 +194,7 @@ impl Files {
         means.read(&name, extent)
     }
 
-    /// Show Python's garbage collector the names, unless they are in use at the moment.
+    /// Shows the names to Python's garbage collector, unless they are locked.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(maps) = self.0.try_lock() else {
             return Ok(());
@@ -213,7 +211,7 @@ impl Files {
         Ok(())
     }
 
-    /// Forget all names.
+    /// Forgets all names.
     pub fn clear(&self) {
         let forgotten = mem::take(&mut *self.maps());
         // Dropping an object may run Python code: not under the lock.
@@ -225,7 +223,7 @@ impl Files {
     }
 }
 
-/// Read a file by its name alone, whether a session knows it or not.
+/// Reads a file by its name, without a session.
 pub fn read_plainly<'py>(
     name: &Bound<'py, PyAny>,
     extent: Extent,
@@ -234,7 +232,7 @@ pub fn read_plainly<'py>(
 }
 
 impl Means {
-    /// How to read what `name` names. `path` instead of the name, if it is known; `advice` is for an opening of this module.
+    /// The way to read a file: by `path` if it is given, else by `name`. `advice` is for a descriptor that this module opens.
     fn of(name: &Bound<'_, PyAny>, path: Option<PathBuf>, advice: Advice) -> PyResult<Self> {
         let failed = |failure| error::os(name.py(), name.clone(), &failure);
         let named = match path {
@@ -250,7 +248,7 @@ impl Means {
                     Advice::Sequential => Some(rustix::fs::Advice::Sequential),
                 };
                 if let Some(advice) = kernels {
-                    // Only advice: a file system that refuses it reads ahead as always.
+                    // If the file system refuses the advice, it reads ahead as usual.
                     let _ = fadvise(&file, 0, None, advice);
                 }
                 Ok(Self::Own(Arc::new(file)))
@@ -291,7 +289,7 @@ impl Means {
     }
 }
 
-/// The bytes of `extent`, fewer only at the end of the file. Other threads may run Python meanwhile.
+/// Reads the bytes of `extent`, fewer only at the end of the file. Other threads may run Python meanwhile.
 fn bytes<'py>(
     name: &Bound<'py, PyAny>,
     fd: BorrowedFd<'_>,
@@ -301,21 +299,21 @@ fn bytes<'py>(
     let failed = |errno: Errno| error::os(py, name.clone(), &errno.into());
     let mut len = extent.len;
     if len > SMALL {
-        // `length` may stand for "the rest": no memory for what is not there.
+        // A great `length` may stand for the rest of the file: memory is allocated only up to the end.
         let size = fstat(fd).map_err(failed)?.st_size as u64;
         len = len.min(size.saturating_sub(extent.offset));
     }
     let len = len as usize;
-    // Not `PyBytes::new_with`, which writes zeros first: half the time of a large read.
-    // SAFETY: no source asks for memory without contents; a new reference comes back, or null and an exception.
+    // `PyBytes::new_with` writes zeros first, which takes half of the time of a large read.
+    // SAFETY: a null source asks for uninitialised memory. The result is a new reference, or null and an exception.
     let whole = unsafe {
         let made = ffi::PyBytes_FromStringAndSize(ptr::null(), len as ffi::Py_ssize_t);
         Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked::<PyBytes>()
     };
     // SAFETY: `whole` is a bytes object.
     let start = unsafe { ffi::PyBytes_AsString(whole.as_ptr()) }.cast::<u8>();
-    // SAFETY: the object holds `len` bytes, lives as long as `whole`, and nobody else knows it yet;
-    // `MaybeUninit` asks nothing of what is in there.
+    // SAFETY: the object has `len` bytes, lives as long as `whole`, and is not shared yet. `MaybeUninit` permits any
+    // content.
     let mut rest = unsafe { slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len) };
     let mut filled = 0;
     while !rest.is_empty() {
@@ -323,7 +321,7 @@ fn bytes<'py>(
             pread(fd, &mut *rest, extent.offset + filled as u64).map(|(read, _)| read.len())
         }) {
             Ok(0) => {
-                // SAFETY: `pread` has written these.
+                // SAFETY: `pread` has written these bytes.
                 let read = unsafe { slice::from_raw_parts(start, filled) };
                 return Ok(PyBytes::new(py, read));
             }
@@ -353,7 +351,7 @@ fn classify(name: &Bound<'_, PyAny>, whose: &dyn Display) -> PyResult<Name> {
     if is_path(name)? {
         return match name.extract::<PathBuf>() {
             Ok(path) => Ok(Name::Path(path)),
-            // An object whose path is bytes.
+            // An object whose `__fspath__` returns bytes.
             Err(_) => classify(&name.call_method0("__fspath__")?, whose),
         };
     }
@@ -369,14 +367,13 @@ fn classify(name: &Bound<'_, PyAny>, whose: &dyn Display) -> PyResult<Name> {
     )))
 }
 
-/// A descriptor of the program's for the time of one system call.
+/// A descriptor of the program, for one system call.
 fn borrow<'fd>(name: &Bound<'_, PyAny>, fd: RawFd) -> PyResult<BorrowedFd<'fd>> {
     if fd < 0 {
         let failure = io::Error::from(Errno::BADF);
         return Err(error::os(name.py(), name.clone(), &failure));
     }
-    // SAFETY: not -1. The number comes from the program, which may have closed it: the calls it is
-    // given to (fstat, pread, a look into /proc) then fail with EBADF or are of another file of the
-    // program's own, as `os.pread` would be; none of them closes it or keeps it.
+    // SAFETY: not -1. The program may have closed the descriptor. Then the calls that use it (fstat, pread, a read in
+    // /proc) fail with EBADF, or use another file of the program, as `os.pread` would. None of them closes or keeps it.
     Ok(unsafe { BorrowedFd::borrow_raw(fd) })
 }

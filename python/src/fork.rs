@@ -1,8 +1,7 @@
-//! Telling a process from the child it forked.
+//! Detects that a process is a forked child.
 //!
-//! Threads do not survive `fork`: a child (a `multiprocessing` worker, most often) inherits guards
-//! whose engine is gone. Python calls back after each fork, so asking costs one load
-//! instead of a system call.
+//! Threads do not survive `fork`: a child (mostly a `multiprocessing` worker) inherits guards without their engine. Python
+//! calls a function after each fork, which counts them. So the check costs one load, and no system call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +11,7 @@ use pyo3::types::{PyCFunction, PyDict};
 /// Forks between the first process and this one.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// The process something was made in.
+/// The process in which an object was made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Home(u64);
 
@@ -22,13 +21,13 @@ impl Home {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether this is still that process.
+    /// True if this is still that process.
     pub fn is_here(self) -> bool {
         self == Self::here()
     }
 }
 
-/// Have Python count forks.
+/// Registers the function that counts forks.
 pub fn watch(py: Python<'_>) -> PyResult<()> {
     let count = PyCFunction::new_closure(py, None, None, |_, _| {
         FORKS.fetch_add(1, Ordering::Relaxed);

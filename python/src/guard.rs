@@ -1,4 +1,4 @@
-//! `foreread.prefetch`: a list being prefetched, and the means to say where the program is.
+//! `foreread.prefetch`: a list that is prefetched, and the calls that report the program's position.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::files::read_plainly;
 use crate::session::{Choices, Session};
 use crate::stats::Stats;
 
-/// Entries a list holds ahead of the program unless `window` says otherwise: 24 bytes each.
+/// Entries that a list holds ahead of the program if `window` is not given: 24 bytes each.
 pub const WINDOW: u64 = 1 << 20;
-/// At the head of errors about the file, offset and length of a call.
+/// The beginning of errors about the file, offset and length of a call.
 const WHOSE: &str = "a read";
 
 /// A list being prefetched. Made by `prefetch`; best used in a `with` statement.
 #[pyclass(frozen, weakref, module = "foreread")]
 pub struct Guard(Arc<Session>);
 
-/// Prefetch what `accesses` yields, in that order, until the guard is closed.
+/// Prefetch the accesses that `accesses` yields, in that order, until the guard is closed.
 ///
-/// `accesses` is any iterable of `(file, offset, length)` or `(file, offset, length, marked)`; a file is a
-/// path, an open file or a descriptor. It is drawn from as the list is used up, so it may be endless.
+/// `accesses` is any iterable of `(file, offset, length)` or `(file, offset, length, marked)`. A file is a
+/// path, an open file or a descriptor. Entries are taken as the list is used up, so the iterable may be endless.
 ///
-/// `budget` is the memory, in bytes, for pages fetched and not read yet; by default most of
-/// what is free. `window` is how many entries are known ahead. `on_miss(miss)` is called before a read that is not on
-/// the list and when the list has run out; an iterable it returns is the new list, or the continuation of the one
-/// that ran out. `check` is a file that receives a report of where list and reality differ.
+/// `budget` is the memory for pages that are fetched and not yet read, in bytes; by default most of the free
+/// memory. `window` is the number of entries that are known ahead. `on_miss(miss)` is called before a read that is
+/// not on the list, and when the list has run out. An iterable that it returns is the new list, or the continuation
+/// of the list that ran out. `check` is a file that receives a report of the differences between list and reads.
 #[pyfunction]
 #[pyo3(signature = (accesses, *, budget=None, window=None, on_miss=None, check=None))]
 pub fn prefetch(
@@ -72,12 +72,12 @@ pub fn positive(value: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option
 
 #[pymethods]
 impl Guard {
-    /// The program is about to make access number `n`, counted from 0; the ones before count as passed.
+    /// Report that the program is about to make access `n`, counted from 0; earlier ones count as passed.
     fn at(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.at(py, error::number(n, &"at", "n")?)
     }
 
-    /// The program is about to read these bytes, by means of its own.
+    /// Report that the program is about to read these bytes, by any means.
     fn reading(
         &self,
         file: &Bound<'_, PyAny>,
@@ -92,7 +92,7 @@ impl Guard {
         self.0.announce(file.py(), id, extent)
     }
 
-    /// Read up to `length` bytes of `file` at `offset`, fewer only at its end, and say so to the session.
+    /// Read `length` bytes of `file` at `offset`, fewer only at its end, and report the read.
     fn pread<'py>(
         &self,
         file: &Bound<'py, PyAny>,
@@ -108,17 +108,17 @@ impl Guard {
         self.0.read(file.py(), Some(file), id, extent)
     }
 
-    /// Where the session stands; after the end, its closed account.
+    /// The session's present statistics; after the end, the final ones, with a closed account.
     fn stats(&self) -> Stats {
         self.0.stats()
     }
 
-    /// Files that could not be fetched, and why. Known once the guard is closed.
+    /// Files that could not be fetched, and why. Empty before the guard is closed.
     fn problems(&self) -> Vec<String> {
         self.0.problems()
     }
 
-    /// End the session. What is in memory stays there.
+    /// End the session. Fetched pages stay in memory.
     fn close(&self, py: Python<'_>) {
         self.0.close(py);
     }

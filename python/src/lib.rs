@@ -1,13 +1,13 @@
-//! The native half of the Python package `foreread`: lists out of Python iterables, reads into
-//! `bytes`, and the engine session of `foreread-client` between them.
+//! The native part of the Python package `foreread`: lists from Python iterables, reads into `bytes`, and between them
+//! the session of `foreread-client`.
 //!
-//! - [`guard`]: `foreread.prefetch`, a list and the means to say where the program is.
+//! - [`guard`]: `foreread.prefetch`, a list and the calls that report the program's position.
 //! - [`reader`]: `foreread.read`, an iterator that reads a list in its order.
-//! - [`session`]: what both share; [`feed`] draws entries from the iterable, [`files`] names files.
+//! - [`session`]: the common part of both. [`feed`] takes entries from the iterable, [`files`] has the names of files.
 //!
-//! Invariants: Python code runs only on the threads that call, and never while a lock of this
-//! module is held; the session's own threads know nothing of Python. A guard inherited through `fork`
-//! does nothing, and its reads still read.
+//! Invariants: Python code runs only on the calling threads, and never while a lock of this module is held. The
+//! session's own threads run no Python code. A guard inherited through `fork` does not prefetch, but its reads still
+//! work.
 //!
 //! Data flow: iterable → [`feed`] → `Client::request` → page cache; calls → [`session`] → `Client::reading`.
 
@@ -21,7 +21,7 @@ mod reader;
 mod session;
 mod stats;
 
-/// Prefetching by the list of coming reads: the native half.
+/// Prefetching by a list of the program's next reads: the native part.
 #[pyo3::pymodule]
 mod _native {
     use pyo3::prelude::*;

@@ -1,7 +1,7 @@
-//! What the program's `on_miss` is told, and the way its exceptions take.
+//! The argument of the program's `on_miss`, and its exceptions.
 //!
-//! Data flow: the session calls back on the reading thread, inside the call that announced the
-//! read; an exception raised in there waits in [`RAISED`] until that call returns it.
+//! Data flow: the session calls `on_miss` on the reading thread, inside the call that announced the read. An exception
+//! of `on_miss` is stored in [`RAISED`], and that call returns it.
 
 use std::cell::RefCell;
 
@@ -12,12 +12,12 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Keep an exception until this thread is back in Python's hands.
+/// Stores an exception, which this thread's call will return to Python.
 pub fn raise(exception: PyErr) {
     RAISED.with(|raised| raised.replace(Some(exception)));
 }
 
-/// The exception kept on this thread, if any.
+/// Returns the stored exception of this thread as an error, if there is one.
 pub fn raised() -> PyResult<()> {
     RAISED.with(RefCell::take).map_or(Ok(()), Err)
 }
@@ -27,18 +27,18 @@ pub fn raised() -> PyResult<()> {
 pub struct Miss {
     /// The file about to be read, as it was first named.
     file: Py<PyAny>,
-    /// Where in it, in bytes.
+    /// Its offset, in bytes.
     offset: u64,
     /// The file of the most recent marked access, or `None`.
     marked_file: Py<PyAny>,
-    /// Where in it, in bytes, or `None`.
+    /// The offset of that access in bytes, or `None`.
     marked_offset: Option<u64>,
-    /// Whether the list has run out; if not, the read is not on it.
+    /// True if the list has run out; if false, the read is not on it.
     ran_out: bool,
 }
 
 impl Miss {
-    /// What the session missed, with files `named` as the program knows them.
+    /// The program's view of a miss; `named` returns the program's names of files.
     pub fn new<'py>(
         py: Python<'py>,
         missed: &Missed,

@@ -16,10 +16,10 @@ use crate::stats::Stats;
 #[pyclass(frozen, weakref, module = "foreread")]
 pub struct Reader(Arc<Session>);
 
-/// Read what `accesses` yields, in that order, prefetching what comes next meanwhile.
+/// Read the accesses that `accesses` yields, in that order, and prefetch the next ones meanwhile.
 ///
-/// The arguments are those of `prefetch`. Yields the bytes of each access, fewer than its length only at
-/// the end of its file. Several threads may draw from one reader; each access is read once.
+/// The arguments are as for `prefetch`. Yields the bytes of each access, fewer than its length only at the end of its
+/// file. Several threads may share one reader; each access is read once.
 #[pyfunction]
 #[pyo3(signature = (accesses, *, budget=None, window=None))]
 pub fn read(
@@ -51,17 +51,17 @@ impl Reader {
         }
     }
 
-    /// Where the session stands; after the end, its closed account.
+    /// The session's present statistics; after the end, the final ones, with a closed account.
     fn stats(&self) -> Stats {
         self.0.stats()
     }
 
-    /// Files that could not be fetched, and why. Known once the reader is closed.
+    /// Files that could not be fetched, and why. Empty before the reader is closed.
     fn problems(&self) -> Vec<String> {
         self.0.problems()
     }
 
-    /// End the session. What is in memory stays there.
+    /// End the session. Fetched pages stay in memory.
     fn close(&self, py: Python<'_>) {
         self.0.close(py);
     }

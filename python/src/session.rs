@@ -1,10 +1,11 @@
-//! What a guard and a reader share: the session, the list that feeds it, and where the program is.
+//! The common part of a guard and a reader: the session, its list, and the program's position.
 //!
-//! Data flow: [`Session::top_up`] draws from the [`Feed`] into the client's list; [`Session::at`] and
-//! [`Session::reading`] tell the client where the program is, and top up every so many calls.
+//! Data flow: [`Session::top_up`] moves entries from the [`Feed`] to the client's list. [`Session::at`] and
+//! [`Session::reading`] pass the program's position to the client, and top the list up every so
+//! many calls.
 //!
-//! Invariants: no lock is held while Python code runs (whoever draws takes the feed out of its
-//! slot first); in a child that inherited the session nothing of the client is touched.
+//! Invariants: no lock is held while Python code runs: a thread that takes entries first removes the feed from its slot.
+//! In a child that inherited the session, the client is not touched.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -26,44 +27,44 @@ use crate::fork::Home;
 use crate::miss::{self, Miss};
 use crate::stats::Stats;
 
-/// Entries handed over at a time: some 300 µs of Python.
+/// Entries passed on at a time: some 300 µs of Python.
 const BATCH: usize = 1024;
-/// Calls between two looks at how much room the list has, at most.
+/// The list is topped up after at most this many calls.
 const EVERY: u64 = 256;
-/// How long the first entries are drawn for before the program goes on. What is drawn first is fetched
-/// meanwhile; and the more a moving head knows of, the shorter its way.
+/// Time for which the first entries are taken before the program continues. Their pages are fetched meanwhile. The more
+/// entries are known, the shorter the way of a disk's head.
 const FIRST: Duration = Duration::from_millis(20);
-/// A read that took longer waited for a device, and left time to draw in.
+/// A read that took longer waited for a device. As much time may be spent on taking entries.
 const WAITED: Duration = Duration::from_millis(1);
 
-/// What the program chose.
+/// The program's options.
 pub struct Choices {
-    /// Memory for pages fetched and not read yet, in bytes.
+    /// Memory for pages that are fetched and not yet read, in bytes.
     pub budget: Option<u64>,
     /// Entries the list holds ahead of the program.
     pub window: usize,
-    /// Where to write how list and reality differ.
+    /// File for a report of the differences between list and reads.
     pub check: Option<PathBuf>,
     /// Called for reads that are not on the list, and when it runs out.
     pub on_miss: Option<Py<PyAny>>,
-    /// Whether what the list accepts is kept for a reader.
+    /// True to keep the accepted entries for a reader.
     pub keep: bool,
 }
 
-/// Where the feed is.
+/// The place of the feed.
 enum Slot {
     Here(Feed),
-    /// A thread is drawing from it.
+    /// A thread has removed it, and is taking entries from it.
     Taken,
-    /// Nothing more comes.
+    /// It is at its end.
     Drained,
 }
 
 struct Source {
     slot: Slot,
-    /// Grows when `on_miss` supplies another list: what is drawn from the old one counts no more.
+    /// Incremented when `on_miss` supplies another list: entries of the old feed are ignored then.
     generation: u64,
-    /// How the next entries are handed over.
+    /// Flags for the next entries.
     flags: Flags,
 }
 
@@ -75,9 +76,9 @@ pub struct Session {
     pub files: Files,
     source: Mutex<Source>,
     on_miss: Mutex<Option<Py<PyAny>>>,
-    /// Entries accepted and not taken by the reader yet.
+    /// Accepted entries that the reader has not read yet.
     kept: Option<Mutex<VecDeque<Entry>>>,
-    /// Why the iterable ended early, for the reader to raise when it gets there.
+    /// The exception that ended the iterable early; the reader raises it at its place.
     failed: Mutex<Option<PyErr>>,
     /// One past the last number the list has accepted.
     end: AtomicU64,
@@ -87,7 +88,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Start with the first entries of `accesses`.
+    /// Starts a session with the first entries of `accesses`.
     pub fn start(accesses: &Bound<'_, PyAny>, choices: Choices) -> PyResult<Arc<Self>> {
         let py = accesses.py();
         let feed = Feed::new(accesses)?;
@@ -141,7 +142,7 @@ impl Session {
         let Some(client) = self.client()? else {
             return Ok(());
         };
-        // Near the end of what is known; a loop, because the program may jump past all that fits.
+        // Near the end of the known entries. It is a loop because the program may jump further than the list has room.
         while n.saturating_add(1) >= self.end.load(Ordering::Relaxed) {
             let end = self.end.load(Ordering::Relaxed);
             if client.room() == 0 {
@@ -163,12 +164,12 @@ impl Session {
         miss::raised()
     }
 
-    /// The program is about to read these bytes of a file, and [`Session::read`] will do it.
+    /// The program is about to read these bytes of a file by [`Session::read`].
     pub fn reading(&self, py: Python<'_>, file: FileId, extent: Extent) -> PyResult<()> {
         self.is_about_to(py, |client| client.reading(file, extent))
     }
 
-    /// The program is about to read these bytes of a file by means of its own.
+    /// The program is about to read these bytes of a file by other means.
     pub fn announce(&self, py: Python<'_>, file: FileId, extent: Extent) -> PyResult<()> {
         self.is_about_to(py, |client| client.announce(file, extent))
     }
@@ -186,7 +187,7 @@ impl Session {
         self.count(py)
     }
 
-    /// Make a read that was announced, of a file by `name` if one is given.
+    /// Makes an announced read of a file, by `name` if it is given.
     pub fn read<'py>(
         &self,
         py: Python<'py>,
@@ -206,7 +207,7 @@ impl Session {
         };
         let took = start.elapsed();
         if let Some(client) = client {
-            // What was read, not what was asked for: a length may stand for "the rest".
+            // The bytes that were read: a greater requested length may stand for the rest of the file.
             let read = Extent::new(extent.offset, bytes.as_bytes().len() as u64);
             client.read_done(file, read, start, took);
             if took >= WAITED {
@@ -226,11 +227,11 @@ impl Session {
         }
     }
 
-    /// Draw a batch of entries into the list, and more until `time` has passed, as far as there is room.
-    /// While another thread does, nothing.
+    /// Moves a batch of entries from the feed to the list, and more until `time` has passed, as far as there is room. Does
+    /// nothing while another thread does so.
     ///
     /// # Errors
-    /// What the iterable raised; for a reader, only what is to be raised at once.
+    /// The exception of the iterable; for a reader, only if it must be raised at once.
     fn top_up(&self, py: Python<'_>, time: Duration) -> PyResult<()> {
         let Some(client) = self.client()? else {
             return Ok(());
@@ -277,7 +278,7 @@ impl Session {
         }
     }
 
-    /// Give the list what is pending; whether the list is still this feed's.
+    /// Passes the pending entries to the list. False if another feed has replaced this one.
     fn hand_over(
         &self,
         py: Python<'_>,
@@ -319,7 +320,7 @@ impl Session {
     fn put_back(&self, feed: Feed, generation: u64) {
         let mut source = lock(&self.source);
         let left = if source.generation != generation {
-            // `on_miss` has supplied another list meanwhile.
+            // `on_miss` has supplied another list in the meantime.
             Some(feed)
         } else if feed.is_drained() {
             source.slot = Slot::Drained;
@@ -329,11 +330,12 @@ impl Session {
             None
         };
         drop(source);
-        // May run Python code: not under the lock.
+        // Dropping may run Python code: not under the lock.
         drop(left);
     }
 
-    /// What a failed iterable means: an exception here and now, or for a reader one in its place.
+    /// Handles the exception of an iterable: returned at once, or stored for the reader to raise at its place. Exceptions such
+    /// as `KeyboardInterrupt` are returned at once in both cases.
     fn fail(&self, py: Python<'_>, exception: PyErr) -> PyResult<()> {
         if self.kept.is_none() {
             return Err(exception);
@@ -344,12 +346,12 @@ impl Session {
         if at_once { Err(again) } else { Ok(()) }
     }
 
-    /// The next entry for a reader, which is told to the client as the program's place.
+    /// The next entry for a reader. Announces its read to the client.
     pub fn next(&self, py: Python<'_>) -> PyResult<Next> {
         let Some(kept) = &self.kept else {
             return Ok(Next::End);
         };
-        // First what may raise, so that no entry is lost by it.
+        // First, because it may raise an exception, which must not lose an entry.
         self.count(py)?;
         loop {
             let Some(client) = self.client()? else {
@@ -370,14 +372,14 @@ impl Session {
             }
             self.top_up(py, Duration::ZERO)?;
             if matches!(lock(&self.source).slot, Slot::Taken) {
-                // Another thread is drawing.
+                // Another thread is taking entries.
                 py.check_signals()?;
                 py.detach(|| std::thread::sleep(Duration::from_micros(100)));
             }
         }
     }
 
-    /// The next entry for a reader that was inherited: no client, the iterable goes on.
+    /// The next entry for an inherited reader, which continues the iterable without a client.
     fn next_in_child(&self, py: Python<'_>, kept: &Mutex<VecDeque<Entry>>) -> PyResult<Next> {
         if let Some(entry) = lock(kept).pop_front() {
             return Ok(Next::Read(entry));
@@ -400,7 +402,7 @@ impl Session {
         }
     }
 
-    /// `on_miss`, on the reading thread: what it returns becomes the list, or its continuation.
+    /// Calls `on_miss`, on the reading thread. An iterable that it returns becomes the list, or its continuation.
     fn missed(&self, py: Python<'_>, missed: &Missed) -> PyResult<()> {
         let asked = lock(&self.on_miss)
             .as_ref()
@@ -425,7 +427,7 @@ impl Session {
         self.top_up(py, FIRST)
     }
 
-    /// Where the session stands; after the end, where it stood. Zeros in a child that inherited it.
+    /// The present statistics; after the end, the final ones. Zeros in a child that inherited the session.
     pub fn stats(&self) -> Stats {
         if !self.home.is_here() {
             return Stats::default();
@@ -436,12 +438,12 @@ impl Session {
         }
     }
 
-    /// Files that could not be fetched, and why; known at the end.
+    /// Files that could not be fetched, and why; empty before the end.
     pub fn problems(&self) -> Vec<String> {
         lock(&self.last).1.clone()
     }
 
-    /// End the session. The second time, nothing.
+    /// Ends the session. Does nothing the second time.
     pub fn close(&self, py: Python<'_>) {
         let client = lock(&self.client).take();
         let mut source = lock(&self.source);
@@ -452,12 +454,12 @@ impl Session {
         if let Some(client) = client {
             self.end_client(py, &client);
         }
-        // May run Python code: not under a lock.
+        // Dropping may run Python code: not under a lock.
         drop((slot, asked));
     }
 
-    /// Show Python's garbage collector what the session keeps alive. What is locked at the moment is in use,
-    /// and so not garbage.
+    /// Shows the objects that the session keeps alive to Python's garbage collector. Locked ones are in use, so they are no
+    /// garbage.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Ok(asked) = self.on_miss.try_lock() {
             visit.call(&*asked)?;
@@ -470,17 +472,17 @@ impl Session {
         self.files.traverse(visit)
     }
 
-    /// Let go of what may keep the session alive in turn: nobody can reach it any more.
+    /// Drops the objects that may keep the session alive in a cycle. Called when the session is garbage.
     pub fn clear(&self) {
         let asked = lock(&self.on_miss).take();
         let slot = mem::replace(&mut lock(&self.source).slot, Slot::Drained);
-        // May run Python code: not under a lock.
+        // Dropping may run Python code: not under a lock.
         drop((slot, asked));
         self.files.clear();
     }
 
     fn end_client(&self, py: Python<'_>, client: &Client) {
-        // In a child there is nothing to tell.
+        // `None` in a child.
         if let Some(report) = py.detach(|| client.close()) {
             *lock(&self.last) = (report.stats.into(), report.gone);
         }
@@ -506,7 +508,7 @@ fn called(session: &Weak<Session>, missed: Missed) {
     });
 }
 
-/// A lock whose holder panicked guards data that is still whole.
+/// Locks a mutex. Its data are valid even if a holder has panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,34 +1,34 @@
-//! Where a session stands, for Python.
+//! The statistics of a session, for Python.
 
 use pyo3::prelude::*;
 
-/// Where a session stands: reads and entries are counts, the rest is bytes.
+/// Statistics of a session: counts of entries and reads, and bytes.
 #[pyclass(frozen, get_all, module = "foreread", skip_from_py_object)]
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Stats {
-    /// Entries handed over so far.
+    /// Entries that the list has accepted so far.
     accepted: u64,
     /// Reads that were on the list.
     listed: u64,
-    /// Reads of listed files that were not.
+    /// Reads of listed files that were not on the list.
     unlisted: u64,
-    /// Entries passed over without being read.
+    /// Entries that the program passed and has not read.
     skipped: u64,
     /// Entries ahead of the program.
     ahead: u64,
-    /// Bytes fetched ahead of the program.
+    /// Bytes fetched ahead of the program; after the end, the sum of useful, late, wasted, evicted and infill.
     issued: u64,
-    /// Of those, in memory when they were read.
+    /// Issued bytes that were in memory when the program read them.
     useful: u64,
-    /// Of those, still on their way when they were read.
+    /// Issued bytes that were still on their way when the program read them.
     late: u64,
-    /// Of those, never read.
+    /// Issued bytes of entries that the program never read.
     wasted: u64,
-    /// Of those, gone from memory again before they were read.
+    /// Issued bytes that were gone from memory before the program read them.
     evicted: u64,
-    /// Of those, read along because they lay between others, and never read by the program.
+    /// Issued bytes between entries, fetched along with them, that the program never read.
     infill: u64,
-    /// Bytes the program read from the device by itself.
+    /// Bytes of reads that waited for the device, because they were not prefetched in time.
     missed: u64,
 }
 
