@@ -1,12 +1,12 @@
 #!/bin/sh
-# Lays out, in DIR, what LD_PRELOAD names as DIR/$LIB/libforeread_preload.so, and the other libraries beside that.
+# Creates the folders and files of DIR that LD_PRELOAD names as DIR/$LIB/libforeread_preload.so, and the same for other libraries.
 #
 #     loaders.sh DIR LIBRARY...
 #
-# Each loader puts its own word for $LIB there, so that each finds a library of its own kind: those for these libraries'
-# processor a link to LIBRARY, which lies beside DIR, those of 32-bit programs an empty library. A loader that
-# finds none, or one of another kind, would say so on the program's standard error. musl's takes the path as it stands,
-# finds nothing, and says nothing. Without an assembler for 32-bit programs, or on another processor, nothing is laid out.
+# Each loader replaces $LIB by a word of its own, so that each finds a library of its own kind: loaders of 64-bit programs a link
+# to LIBRARY, which is beside DIR, and loaders of 32-bit programs an empty library. A loader that finds no library, or one of
+# another kind, would print an error on the program's standard error. musl's loader uses the path as it is, finds nothing, and
+# prints nothing. Without an assembler for 32-bit programs, or on another processor, no files are created.
 set -eu
 dir=$1
 shift
@@ -19,7 +19,7 @@ empty=$(mktemp)
 trap 'rm -f "$empty" "$empty.o"' EXIT
 : | as --32 -o "$empty.o" - 2>/dev/null && ld -m elf_i386 -shared -o "$empty" "$empty.o" 2>/dev/null || exit 0
 
-# Where 64-bit programs have their libraries in lib64, those in lib are 32-bit.
+# If the libraries of 64-bit programs are in lib64, those in lib are for 32-bit programs.
 wide="lib lib64 lib/x86_64-linux-gnu"
 narrow="lib32 libx32 lib/i386-linux-gnu"
 [ "$own" != lib64 ] || wide="lib64 lib/x86_64-linux-gnu" narrow="lib $narrow"

@@ -1,7 +1,6 @@
 //! The area: the shared memory by which this process reports, with the wishes of the supervisor.
 //!
-//! The library is attached when the area named by the environment could be mapped and
-//! is of this layout, and silent otherwise.
+//! The library is attached if the area that the environment names could be mapped and has this layout. Otherwise it does nothing.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -46,7 +45,7 @@ pub fn settled(done: u32) {
     DONE.store(done, Ordering::Relaxed);
 }
 
-/// Now, in the area's ticks.
+/// The present time, in the area's ticks.
 #[inline(always)]
 pub fn stamp() -> u64 {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The start: whether this process is observed, and all that is needed for that.
+//! The start: decides whether this process is observed, and prepares the observation.
 //!
 //! The environment names the area and its token. The area is a file in the supervisor's /proc. After the supervisor's death its process id
 //! may be another process's, so the file must be of the right kind, this user's or root's, sealed, and must have the token. A program that
@@ -22,7 +22,7 @@ pub fn start(allowed: Allowed) {
     let Some(address) = given() else {
         return;
     };
-    // Before any call that the loader has not made.
+    // First, because all later steps make system calls that the loader has not made.
     if confined::has_inherited(allowed, address.filters) {
         return;
     }
@@ -31,8 +31,8 @@ pub fn start(allowed: Allowed) {
         return;
     };
     let pid = sys::getpid(allowed);
-    // The supervisor looks for our threads in its /proc, by the numbers we report: both need that /proc, and we agree on
-    // who we are.
+    // The supervisor finds this process's threads in its own /proc, by the reported numbers. So both must see the same /proc, with the
+    // same number for this process.
     let outer = process::outer_pid(allowed);
     if outer != Some(pid) {
         return shared.pass(outer.unwrap_or(pid), Passage::Apart);
@@ -44,7 +44,7 @@ pub fn start(allowed: Allowed) {
         return;
     }
     sys::leave_out_of_cores(allowed, shared);
-    // Rings left behind by the program that this process was before.
+    // Rings of the program that this process executed before.
     if Writer::any_of(shared, pid) {
         Writer::release_all(shared, pid);
     }
@@ -72,9 +72,9 @@ fn given() -> Option<Address<'static>> {
 
 /// The area at that address.
 fn named(allowed: Allowed, address: Address<'_>) -> Option<&'static Shared> {
-    // SAFETY: as `given` has it.
+    // SAFETY: `given` returns a terminated path.
     let path = unsafe { CStr::from_bytes_with_nul_unchecked(address.path) };
-    // A program with limited memory needs it all itself.
+    // A program with limited memory needs all of it itself.
     let is_limited = |resource| sys::limit(allowed, resource) != u64::MAX;
     if is_limited(libc::RLIMIT_AS) || is_limited(libc::RLIMIT_DATA) {
         return None;

@@ -21,7 +21,7 @@ extern "C" fn foreread_called_wanted() -> bool {
     recording().is_some()
 }
 
-/// Now, in ticks of the ring's clock.
+/// The present time, in ticks of the ring's clock.
 #[unsafe(no_mangle)]
 extern "C" fn foreread_called_stamp() -> u64 {
     report::stamp()
@@ -36,7 +36,7 @@ unsafe extern "C" fn foreread_called_open(path: *const c_char) -> u32 {
     let Some(area) = recording() else {
         return 0;
     };
-    // Before a path is held: a seat takes one, too.
+    // Before the paths are locked, because claiming a seat locks them, too.
     seats::sit(area);
     let start = report::stamp();
     let say = |path: paths::Parts<'_>| {
@@ -89,7 +89,7 @@ extern "C" fn foreread_called_rank(rank: u32, of: u32) {
 /// The end of this thread's last read of a file, and its length, in bytes; false if unknown.
 ///
 /// # Safety
-/// Both must point to where a number may be written.
+/// Both must be valid for writing a number.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn foreread_called_last(end: *mut u64, len: *mut u64) -> bool {
     let Some(area) = recording() else {

@@ -43,14 +43,14 @@ pub fn secluding(operation: u32, call: impl FnOnce() -> c_long) -> c_long {
     }
 }
 
-/// Puts a filter in place. Threads that it applies to may be in a hook at that moment: nobody asks the kernel anything
-/// from before the call on.
+/// Makes a call that installs a filter. Other threads that the filter applies to may be in a hook, so from before the call on, no thread
+/// makes system calls of the library.
 fn filtering<T: Copy>(call: impl FnOnce() -> T, succeeded: impl FnOnce(T) -> bool) -> T {
     if area().is_some_and(|area| area.clock() != Clock::Tsc) {
         // Some kernels cannot report the time without a system call.
         process::detach();
     }
-    // The last chance to do so.
+    // No system call can restore the advice later.
     table::restore_all();
     let was_confined = sys::confine(true);
     let result = call();

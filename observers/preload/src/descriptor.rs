@@ -4,10 +4,10 @@ use core::sync::atomic::AtomicU64;
 
 use foreread_ring::Shared;
 
-/// The fields used by each read, side by side: a program that reads much leaves little room in the processor's nearest cache.
+/// The fields that each read uses, adjacent in memory, because a program that reads much leaves little room in the processor's cache.
 #[repr(C, align(16))]
 pub struct Descriptor {
-    /// As [`Entry`].
+    /// An [`Entry`].
     pub entry: AtomicU64,
     /// Offset of the cursor, in bytes.
     pub offset: AtomicU64,
@@ -23,7 +23,7 @@ impl Entry {
     pub const SHARED: u64 = 4;
     pub const ADVISED: u64 = 8;
     pub const DUPLICATED: u64 = 16;
-    /// It was duplicated, and is the last one left: the cursor must be asked for once.
+    /// It was duplicated, and is the last descriptor left: the kernel must be asked for the cursor once.
     pub const LEFT: u64 = 32;
 
     pub fn tracked(inst: u32, shared: bool, advised: bool) -> Self {

@@ -16,7 +16,7 @@ use crate::{real, sys, threads};
 /// True if the functions are the C library's own, and no thread was cancelled.
 static ITS_OWN: AtomicBool = AtomicBool::new(false);
 
-/// Finds out, when the program begins, whether the C library may be passed by.
+/// Determines at the program's start whether calls may be made without the C library.
 pub fn ready() {
     // Only the C library defines it.
     let library = object_of(real::of::gnu_get_libc_version.address());
@@ -42,7 +42,7 @@ pub fn is_possible() -> bool {
 /// The system call, with the result and errno of the C library's function.
 ///
 /// # Safety
-/// As of the function.
+/// As for the function.
 #[inline(always)]
 pub unsafe fn call<const N: usize>(number: c_long, given: [usize; N]) -> isize {
     let mut args = [0; 6];
@@ -59,14 +59,14 @@ fn failed(result: isize) -> isize {
     -1
 }
 
-/// The addresses of the object that a function is in, by a function of glibc's (since 2.35); none without that. `dladdr`
-/// would look for a name, too, which takes 20 us.
+/// The addresses of the object that contains a function, by a function of glibc (since 2.35); empty without it. `dladdr` would also search
+/// a name, which takes 20 µs.
 fn object_of(function: usize) -> Range<usize> {
     type FindObject = unsafe extern "C" fn(usize, *mut [usize; 16]) -> c_int;
     let Some(find) = real::of::_dl_find_object.found() else {
         return 0..0;
     };
-    // Flags, where it begins, where it ends, and more, twelve words at the most.
+    // Flags, the start, the end, and more: at most twelve words.
     let mut found = [0; 16];
     // SAFETY: the C library's function, which takes any address and a structure to be filled.
     let result = unsafe {

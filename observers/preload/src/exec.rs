@@ -14,7 +14,7 @@ use crate::{report, seats, sys};
 /// The process is about to end: makes its last reports.
 pub fn ending() {
     if let (Some(area), Some(pid)) = (report::area(), report::pid()) {
-        // An exec may have failed without coming back here.
+        // An exec may have failed without returning to a hook.
         area.stay(pid);
         leaving();
     }
@@ -32,7 +32,7 @@ pub fn replacing() {
     }
 }
 
-/// An exec: `call` comes back only if it fails.
+/// An exec: `call` returns only if it fails.
 pub fn exec<T>(call: impl FnOnce() -> T) -> T {
     replacing();
     let result = call();
@@ -46,16 +46,16 @@ pub fn exec<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// An exec that is handed an environment.
+/// An exec with an environment as its argument.
 pub fn exec_with<T>(environment: Strings, call: impl FnOnce() -> T) -> T {
     root::handing_on(environment);
     exec(call)
 }
 
-/// A child was made as another program.
+/// A child was started with another program.
 pub fn spawned(child: *const c_int) {
     if let Some(area) = report::area() {
-        // SAFETY: null, or where the C library has just put the child's number.
+        // SAFETY: null, or the C library has just stored the child's number there.
         let pid = unsafe { child.as_ref() }.and_then(|&pid| u32::try_from(pid).ok());
         if sys::is_confined() {
             area.count_filtered();

@@ -12,7 +12,7 @@ pub use crate::table::{
 };
 use crate::{paths, report, seats, table};
 
-/// The entry of a tracked descriptor; an unknown one is looked into first.
+/// The entry of a tracked descriptor. An unknown one is examined first.
 #[inline(always)]
 pub fn tracked(area: &Shared, fd: c_int) -> Option<Entry> {
     let entry = Entry(table::cell(fd)?.load(Ordering::Relaxed));
@@ -44,7 +44,7 @@ pub fn closing(first: c_int, last: c_int) {
     paths::forget(first, last);
 }
 
-/// A duplicate for a file description: from now on neither descriptor owns the cursor.
+/// A descriptor was duplicated: from now on neither of the two owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
     if report::area().is_none() || old == new || new < 0 || !report::at_home() || seats::in_helper()
     {
@@ -72,7 +72,7 @@ fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
     if seats::in_helper() {
         return None;
     }
-    // Before a path is held: a seat takes one, too.
+    // Before the paths are locked, because claiming a seat locks them, too.
     seats::sit(area);
     let start = report::stamp();
     let status = sys::status_flags(allowed, fd);

@@ -4,21 +4,21 @@
 #[derive(Clone, Copy)]
 pub struct Real(pub usize);
 
-/// Numbers the names.
+/// Defines a number for each name.
 macro_rules! reals {
     ($($name:ident)*) => {
         #[allow(non_camel_case_types)]
         enum Number {
             $($name),*
         }
-        /// Each by its name.
+        /// The functions and variables by their names.
         #[allow(non_upper_case_globals)]
         pub mod of {
             $(pub const $name: super::Real = super::Real(super::Number::$name as usize);)*
         }
-        /// Each terminated.
+        /// The names, each terminated by a zero.
         pub const NAMES: &[u8] = concat!($(stringify!($name), "\0"),*).as_bytes();
-        /// Number of functions.
+        /// Number of the names.
         pub const COUNT: usize = [$(stringify!($name)),*].len();
     };
 }

@@ -15,19 +15,19 @@ const WAIT: u64 = 20_000_000;
 /// Time without a poll after which the supervisor counts as dead, in ns.
 const DEAD_AFTER: u64 = 1_000_000_000;
 
-/// So much of the time between two reads counts at most towards it, in ns.
+/// Limit of the time between two reads that counts as silence, in ns.
 const AT_A_TIME: u64 = 50_000_000;
 
 /// The heartbeat at the last unsuccessful wait, and the time when that value was first seen.
 static STALLED_BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static STALLED_SINCE: AtomicU64 = AtomicU64::new(0);
 
-/// The last heartbeat seen, the time of that, and how long it had been unchanged then, in ns.
+/// The heartbeat at the last check, the time of the check, and how long the heartbeat had been unchanged, in ns.
 static BEAT: AtomicU64 = AtomicU64::new(u64::MAX);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static SILENCE: AtomicU64 = AtomicU64::new(0);
 
-/// A full ring was not read for long.
+/// The supervisor has not read a full ring for [`DEAD_AFTER`].
 pub struct Dead;
 
 /// The ring is full. While recording, waits a little for the supervisor to make room. Otherwise, or if waiting does not help, the event is

@@ -1,4 +1,4 @@
-//! Whose the library's memory is: this process's, or its parent's, which a child of `vfork` borrows.
+//! The owner of the library's memory: this process, or its parent, from which a child of `vfork` borrows it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ pub fn lending() {
     }
 }
 
-/// From now on a child created by the process's own means may have its memory, or a copy of it.
+/// From now on a child made by `clone` or a raw system call may have the process's memory, or a copy of it.
 pub fn lending_to_anybody() {
     LENT.store(ANYBODY, Ordering::Relaxed);
 }

@@ -1,8 +1,8 @@
 //! The functions this library defines in place of the C library's.
 //!
 //! Each hook is one line: its prototype, and the actions around the real call, which `call` makes with the program's own arguments. Actions
-//! before the call change the library's own memory only. Data behind the arguments are read after it, when the kernel or the C library has
-//! accepted them.
+//! before the call are those that the crate's documentation permits. Data behind the arguments are read after it, when the kernel or the C
+//! library has accepted them.
 //!
 //! Files that the C library opens and closes itself, such as directories, are not seen. Nor need they be: a descriptor counts as a file's
 //! only if a hook has seen its opening or has examined it. For the same reason lookups of `nftw`, `fts_read` or `glob` are not seen.
@@ -104,7 +104,7 @@ hooks! {
 
 type Read = unsafe extern "C" fn(c_int, *mut c_void, size_t) -> ssize_t;
 
-/// As [`reads`] does it, but that a read that may be one of a streak has a function of its own, too.
+/// As in [`reads`], with another separate function for a read that may continue a streak.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     match real::of::read.known() {
@@ -174,13 +174,14 @@ fn seeking(fd: c_int, call: impl FnOnce() -> off_t) -> off_t {
     at
 }
 
-/// The offset a call was given; negative for the cursor's (`preadv2`).
+/// The offset argument of a call; negative for the cursor (`preadv2`).
 #[inline(always)]
 fn given(offset: off_t) -> impl FnOnce(u64) -> Option<u64> {
     move |_| u64::try_from(offset).ok()
 }
 
-/// The result of an asynchronous call is taken: for a read it shows the bytes read, by a thread of the C library.
+/// The program asks for the result of an asynchronous call. For a read, which a thread of the C library has made, it is the number of
+/// bytes.
 fn finishing(block: *const aiocb, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let got = call();
     if got > 0 {
@@ -226,7 +227,7 @@ hooks! {
 }
 
 fn closing_range(first: c_uint, last: c_uint, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    // The C library's header has no constant for it on every version.
+    // Not all versions of the C library have this constant.
     const CLOSE_RANGE_CLOEXEC: c_int = 4;
     if flags & CLOSE_RANGE_CLOEXEC == 0 {
         let clamp = |fd| c_int::try_from(fd).unwrap_or(c_int::MAX);
@@ -289,7 +290,7 @@ fn moving_to(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-// Looking names up.
+// Lookups of names.
 hooks! {
     fn stat(path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
     fn stat64(path: Path, into: *mut libc::stat) -> c_int = |call| names::answering(AT_FDCWD, path, Look::Through, Answer::of(into), call);
@@ -392,7 +393,7 @@ fn spawning(pid: *mut c_int, environment: Strings, call: impl FnOnce() -> c_int)
     result
 }
 
-/// The C library starts a shell by itself.
+/// The C library starts a shell in this call.
 fn handing_on<T>(call: impl FnOnce() -> T) -> T {
     sharing();
     call()

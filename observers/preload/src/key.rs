@@ -1,8 +1,8 @@
-//! A word of each thread's own, kept under a `pthread` key.
+//! A word for each thread, stored under a `pthread` key.
 //!
-//! The C library's functions for it are found as all others are ([`real`]), and not bound to: bound to the version that they have in
-//! glibc 2.34, this library would keep every program with an older glibc from starting. An older glibc has them in libpthread. A
-//! program that is started without libpthread is not observed.
+//! The C library's functions for keys are looked up like all others ([`real`]), and this library is not linked to them. If it were, it
+//! would need their version of glibc 2.34, and no program with an older glibc could start. An older glibc has these functions in
+//! libpthread. A program that is started without libpthread is not observed.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr;
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::real::{self, real};
 
-/// Keys below this have their values inside glibc's description of a thread: to set one allocates nothing.
+/// glibc stores the values of keys below this in its description of a thread, so that setting one allocates nothing.
 const INSIDE: u32 = 32;
 
 /// The key; [`NONE`] before it is created.
@@ -23,7 +23,7 @@ type Create = unsafe extern "C" fn(*mut c_uint, Option<Ends>) -> c_int;
 type Get = unsafe extern "C" fn(c_uint) -> *mut c_void;
 type Set = unsafe extern "C" fn(c_uint, *const c_void) -> c_int;
 
-/// Makes the key. Returns whether threads have such a word now.
+/// Creates the key. True if threads have such a word now.
 pub fn create(ends: Ends) -> bool {
     let needed = [
         real::of::pthread_key_create,
@@ -51,14 +51,14 @@ pub fn get() -> *mut c_void {
         return ptr::null_mut();
     }
     let get = real!(pthread_getspecific as Get);
-    // SAFETY: the C library's function, and our own key.
+    // SAFETY: the C library's function, and this library's key.
     unsafe { get(key) }
 }
 
-/// Sets this thread's word. Returns whether that was possible.
+/// Sets this thread's word. False if that fails.
 pub fn set(word: *const c_void) -> bool {
     let key = KEY.load(Ordering::Relaxed);
     let set = real!(pthread_setspecific as Set);
-    // SAFETY: as above; the function that was given to [`create`] understands the word.
+    // SAFETY: as above. The word is one that the function given to [`create`] accepts.
     key != NONE && unsafe { set(key, word) == 0 }
 }

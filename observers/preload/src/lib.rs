@@ -2,26 +2,28 @@
 //!
 //! It is loaded through `LD_PRELOAD` and interposes the C library's file calls. Every hook makes the real call first, and then writes one
 //! event into this thread's ring ([`report`]) if anything was read or found. Data flow one way, from the program to the supervisor. Only
-//! the mode, which can silence the library, and the advice to turn the kernel's read-ahead off on planned files ([`files`]) flow back.
+//! the supervisor's wishes flow back: the mode, which can silence the library, and advice on the kernel's read-ahead for planned files
+//! ([`files`]).
 //!
 //! Invariants:
-//! - The program's results, errno, output and order of calls are its own. The real call comes first, with the arguments as
-//!   given; nothing that they point to is looked at before the kernel has accepted it. What a hook does earlier is to
-//!   note in the library's own memory what is about to happen.
-//! - No hook allocates, waits for a lock, or looks up a function: all that is needed is found when the program starts.
-//! - After the start no descriptor is opened or closed. The only system calls made then need an [`sys::Allowed`], which
-//!   there is none of once the process is under a filter ([`confined`]): to ask what a descriptor is that nobody
-//!   was seen to open (`fcntl`, `fstat`, `readlink`), where the cursor of a shared one is (`lseek`), to advise the
-//!   kernel of a planned file (`fadvise`), to map the ring of another thread (`mremap`, `munmap`), to tell a borrower of
-//!   the memory from its owner (`getpid`), to see whether the loader can still load the library after a
-//!   change of root, mounts or user (`faccessat2`, `statfs`), and to wait for room in a full ring while recording (`nanosleep`).
-//! - No call of the library can come back into a hook: its own system calls are made directly ([`sys`]).
-//! - When the supervisor is missing, stopped or killed the hooks are plain pass-throughs.
+//! - The program's results, errno, output and order of calls are its own. The real call comes first, with the program's arguments.
+//!   Memory that they point to is not read before the kernel has accepted it. Before the call, a hook changes only the library's own memory
+//!   and its ring, except that it withdraws the library's own advice on read-ahead, and removes a library that cannot be loaded any more
+//!   from an environment that is passed to another program ([`root`]).
+//! - No hook allocates, waits for a lock, or looks up a function: all functions are found when the program starts ([`real`]).
+//! - After the start the library opens and closes no descriptor. Its system calls then need an [`sys::Allowed`], which does not exist while
+//!   the process is under a filter ([`confined`]). It makes these: for a descriptor whose opening was not seen, `fcntl`, `fstat` and
+//!   `readlink`; for the working directory, `getcwd`; for a shared cursor, `lseek`; for advice on a planned file, `fadvise`; for the ring
+//!   of another thread, `mremap` and `munmap`; to recognise borrowed memory and the library's threads, `getpid`, `gettid` and `prctl`;
+//!   after a change of root, mounts or user, to check whether the loader can still load the library, `faccessat2` and `statfs`; for memory
+//!   of the program that may be invalid, `process_vm_readv` and `process_vm_writev`; and to wait for room in a full ring while recording,
+//!   `nanosleep`.
+//! - No call of the library enters a hook again: it makes its system calls directly ([`sys`]).
+//! - If the supervisor is missing, stopped or killed, the hooks only pass calls on.
 //!
-//! Variadic C functions (open, fcntl, syscall ...) are defined with fixed arguments: both
-//! the System V ABI on x86-64 and AAPCS64 pass the integer arguments of a variadic call
-//! where a call with a prototype would, and an argument that was not passed is merely a
-//! meaningless register or stack word, handed on unread.
+//! Variadic C functions (open, fcntl, syscall ...) are defined with fixed arguments. Both the System V ABI on x86-64 and AAPCS64 pass
+//! the integer arguments of a variadic call in the same places as those of a call with a prototype. If the program did not pass an
+//! argument, its value is that of some register or stack word, and is passed on unused.
 
 #![no_std]
 
@@ -60,12 +62,12 @@ mod watch;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // Nothing here is meant to panic; if it happens, the process can only be ended.
+    // No code of the library should panic. If it does, the process can only be ended.
     sys::exit_group(134)
 }
 
 extern "C" fn start() {
-    // A program begins with none.
+    // The program's errno is unchanged at its start.
     let errno = real::errno();
     attach::start(sys::Allowed::at_start());
     real::set_errno(errno);

@@ -11,17 +11,18 @@ use foreread_ring::{PATH_MAX, RINGS, Slots};
 
 use crate::functions;
 
-/// Number of directories kept, including the working directory. After them is a place for the path asked for last.
+/// Number of stored directories, including the working directory. After them is a place for the last answer of the kernel.
 pub const DIRECTORIES: usize = 17;
 
-/// A longer path of the program itself is asked for by each thread, and one of this library stays in the environment; bytes.
+/// Limit of stored paths of the program and of this library, in bytes. If the program's is longer, each thread asks the kernel for it. If
+/// this library's is longer, it is not removed from the environment.
 const LONGEST: usize = 512;
 
 #[repr(C)]
 pub struct Memory {
     /// Addresses of the C library's functions; 0 before they are looked up.
     pub addresses: [AtomicUsize; functions::COUNT],
-    /// The rings that are mapped here, null where one is not. They stay so for the next thread that claims one.
+    /// The mapped rings; null for one that is not mapped. A ring stays mapped for the next thread that claims it.
     pub mapped: [AtomicPtr<Slots>; RINGS],
     pub library: Library,
     pub program: Program,
@@ -37,8 +38,7 @@ pub static MEMORY: Memory = Memory {
     paths: Paths::new(),
 };
 
-/// The cached paths. Apart from the rest, so that they are all zeros and take no room in
-/// the library's file.
+/// The cached paths: a type of its own, whose initial value is all zeros, so that it takes no room in the library's file.
 pub struct Paths(pub UnsafeCell<Kept>);
 
 pub type Kept = [[u8; PATH_MAX]; DIRECTORIES + 1];
@@ -49,7 +49,7 @@ impl Paths {
     }
 }
 
-/// The program's own path, which stays.
+/// The program's own path, which does not change.
 pub struct Program(pub UnsafeCell<[u8; LONGEST]>);
 
 impl Program {
@@ -58,15 +58,15 @@ impl Program {
     }
 }
 
-// SAFETY: only touched by who holds the cache's lock alone.
+// SAFETY: only used by a thread that holds the cache's lock alone.
 unsafe impl Sync for Program {}
 
-// SAFETY: only changed by who holds the cache's lock alone, and only read by who holds it with others.
+// SAFETY: only changed by a thread that holds the cache's lock alone, and only read by threads that share it.
 unsafe impl Sync for Paths {}
 
 /// This library's path in the variable.
 pub struct Library(pub UnsafeCell<[u8; LONGEST]>);
-// SAFETY: written once, when the program begins, before its length is told.
+// SAFETY: written once, at the program's start, before its length is stored.
 unsafe impl Sync for Library {}
 
 impl Library {

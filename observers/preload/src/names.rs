@@ -1,6 +1,6 @@
 //! Names that a program looks up without opening a file.
 //!
-//! If a call returns the inode of the name itself, the inode is reported as well, so that no one has to ask the kernel again.
+//! If a call returns the inode of the name itself, the inode is reported as well, so that the supervisor need not ask the kernel.
 //!
 //! Only found names are reported: the kernel has read the path then, so it can be read here. If the opening of the path's directory was
 //! seen, no system call is added; if nothing is reported, only the real call is made. A name that cannot be resolved, such as one in an
@@ -23,7 +23,8 @@ pub enum Look {
     At,
     /// The entries of the directory are read.
     In,
-    /// With an empty path, the open file of a descriptor is looked up: that is no name.
+    /// As [`Through`](Self::Through) (true) or [`At`](Self::At) (false), unless the path is empty: then the call is about an open file, not
+    /// a name.
     MaybeOpen(bool),
 }
 
@@ -50,8 +51,8 @@ impl Look {
     }
 }
 
-/// The memory that a call has written its answer to. The path that the call was given may be in that memory, too: programs
-/// resolve a link in place.
+/// The memory to which a call has written its answer. The call's path may be in the same memory, because some programs resolve a link in
+/// place.
 #[derive(Clone, Copy)]
 pub struct Answer {
     from: usize,
@@ -60,7 +61,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The call writes none.
+    /// The answer of a call that writes nothing.
     const NONE: Self = Self {
         from: usize::MAX,
         len: 0,
@@ -79,7 +80,7 @@ impl Answer {
         Self { from, len }
     }
 
-    /// The path that the call was given, unless the answer was written over it. An empty one for null.
+    /// The call's path; `None` if the answer was written over it, and an empty path for null.
     ///
     /// # Safety
     /// `path` must be null, or a string that the kernel has read during the call.
@@ -96,7 +97,7 @@ impl Answer {
             Some(before) => before.min(PATH_LEN),
             None => PATH_LEN,
         };
-        // SAFETY: no byte after the string's end is looked at, and none that the answer has changed.
+        // SAFETY: reads no byte after the string's end, and none that the answer has changed.
         let len = unsafe { libc::strnlen(path, unwritten) };
         // SAFETY: as above.
         (len < unwritten).then(|| unsafe { core::slice::from_raw_parts(path.cast(), len) })
@@ -146,7 +147,7 @@ pub fn looking<T: Outcome>(
     looking_at((base, path), look, Answer::NONE, || None, call)
 }
 
-/// The same of a call that writes an answer.
+/// The same for a call that writes an answer.
 #[inline(always)]
 pub fn answering<T: Outcome>(
     base: c_int,
@@ -167,7 +168,7 @@ pub fn stating<T: Outcome>(
     into: *const libc::stat,
     call: impl FnOnce() -> T,
 ) -> T {
-    // SAFETY: asked for after the call, which has filled it, wherever that is.
+    // SAFETY: read after the call, which has filled it. It may be unaligned.
     let inode = || Some(by_stat(&unsafe { into.read_unaligned() }));
     looking_at((base, path), look, Answer::of(into), inode, call)
 }
@@ -266,7 +267,7 @@ fn found(
     if !report::at_home() || seats::in_helper() {
         return;
     }
-    // Before a path is held: a seat takes one, too.
+    // Before the paths are locked, because claiming a seat locks them, too.
     seats::sit(area);
     paths::absolute(base, path, |path| {
         say(area, path, look, (start, took), inode)
@@ -310,7 +311,7 @@ pub fn say(
         return;
     }
     let len = path.iter().map(|part| part.len()).sum();
-    // The longest path leaves no room for it.
+    // The longest paths leave no room for the inode.
     let inode = inode.filter(|_| len <= PATH_MAX - size_of::<Slot>());
     let first = encode::name(look.flags(), start, took, len, inode.as_ref());
     // Lost events are counted.

@@ -1,6 +1,6 @@
 //! Opens: a new descriptor, reported by the path it was opened by.
 //!
-//! No system call is added: the supervisor looks at the file itself.
+//! No system call is added: the supervisor examines the file itself.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -52,7 +52,7 @@ pub fn opening_how(
     fd
 }
 
-/// An open begins: when, and where to look whether the thread is switched out in it.
+/// An open begins. Returns its start, in ticks, and the place that shows whether the thread is switched out.
 #[inline(always)]
 fn begin(area: &Shared) -> (u64, Switches) {
     let switches = threads::switches(area);
@@ -77,7 +77,7 @@ fn opened(
     let Some(area) = report::active() else {
         return files::set(fd, Entry::UNKNOWN);
     };
-    // Before a path is held: a seat takes one, too.
+    // Before the paths are locked, because claiming a seat locks them, too.
     seats::sit(area);
     // SAFETY: the kernel has just read the path, to which an open writes nothing.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
@@ -107,7 +107,7 @@ fn say(
         return Entry::IGNORED;
     }
     if !paths::is_watched(path) {
-        // The file of the descriptor is found out at the first read.
+        // The first read examines the descriptor.
         return if paths::is_of_descriptor(path) {
             Entry::UNKNOWN
         } else {
@@ -170,7 +170,7 @@ pub fn opening_stream(
     let begun = begin(area);
     let stream = call();
     if !stream.is_null() {
-        // SAFETY: a stream the C library has just returned.
+        // SAFETY: a stream that the C library has just returned.
         let fd = unsafe { libc::fileno(stream) };
         if path.is_null() {
             // freopen without a path: the same file in another mode.

@@ -1,4 +1,4 @@
-//! Decides for which reads the clock is read.
+//! Decides at which reads the clock is read.
 //!
 //! Reading the clock takes a third of the cost of watching a read. A thread with quick reads, one after another, is assumed to continue so
 //! while the kernel does not report a switch: then only the start of a read is measured, and not even that for a read like the previous
@@ -14,13 +14,14 @@ const QUICK: u64 = 1 << 14;
 /// interrupted, but has waited for nothing. A longer read counts as one that waited (`foreread_plan::waited`).
 const AT_ONCE: u64 = 1 << 13;
 
-/// Unless it took longer than this, in ticks, and one for each byte: some virtual disks answer before the reader is switched out.
+/// A call that took longer than this, in ticks, plus one tick per byte, has waited even if the thread was not switched out: some virtual
+/// disks answer before that.
 const LONG: u64 = 1 << 16;
 
 /// This many consecutive quick reads are measured before as many are assumed to be quick, and again between them.
 const MEASURED: u8 = 16;
 
-/// Longer reads take their time in copying, each its own; bytes.
+/// Longest read, in bytes, whose duration may be assumed: the time for copying more bytes varies.
 const SHORT: u64 = 16 << 10;
 
 /// Reported duration of a call in which the thread was not switched out, in ticks; `len` bytes were copied.
@@ -34,12 +35,12 @@ pub fn at_once(took: u64, len: u64) -> u64 {
 /// The pace of a thread's reads. Times are in ticks.
 #[derive(Clone, Copy)]
 pub struct Pace {
-    /// When the last read began that did not merely go on.
+    /// Start of the last read that was not merely counted.
     began: u64,
     /// Duration of the last measured read, and time from one read to the next.
     took: u64,
     period: u64,
-    /// Quick ones measured in a row, up to [`MEASURED`].
+    /// Number of consecutive quick reads that were measured, up to [`MEASURED`].
     quick: u8,
     /// Reads that need not be measured.
     left: u8,
@@ -62,8 +63,8 @@ impl Pace {
         left: 0,
     };
 
-    /// The times of a read of `len` bytes that has ended, `more` after the last one that was asked about. `begun` is `None` where that
-    /// was not looked up, `ended` where that was just now.
+    /// The times of a read of `len` bytes that has ended, after `more` reads that were only counted since the last call. `begun` is `None`
+    /// if the clock was not read at the start, `ended` if the read has just ended.
     #[inline(always)]
     pub fn times(&mut self, begun: Option<u64>, ended: Option<u64>, len: u64, more: u16) -> Times {
         let since = u64::from(more) + 1;

@@ -1,11 +1,11 @@
-//! Absolute paths, without a system call where one was made before.
+//! Absolute paths, with at most one system call for each directory.
 //!
-//! The working directory and the directories that serve as bases of relative opens are
-//! kept in a small cache. Any number of threads read it side by side; a change needs it alone. Its lock is only ever tried,
-//! some times: who does not get it goes without. An entry lives until its descriptor is closed or the directory changed.
+//! A small cache has the working directory, and directories that are bases of relative opens. Any number of threads may read it at the same
+//! time; a change excludes all others. No thread waits for the lock: it tries a number of times, and then does without the path. An entry
+//! is removed when its descriptor is closed, or when the working directory changes.
 //!
-//! A path is passed on in parts, and the kernel's answers are written to their final place: a signal handler's stack has no room for a
-//! path.
+//! A path is passed on in parts, and the kernel's answers are written to their final place, because a signal handler's stack may have no
+//! room for a path.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::hint;
@@ -18,7 +18,7 @@ use crate::memory::{DIRECTORIES, Kept, MEMORY};
 use crate::sys::{self, Allowed};
 use crate::{home, table};
 
-/// The place for the path asked for last.
+/// The place for the last answer of the kernel.
 const ASKED: usize = DIRECTORIES;
 
 /// The key of a free place.
@@ -77,7 +77,7 @@ pub fn is_of_descriptor(path: Parts<'_>) -> bool {
         || path.starts_with(b"/proc/") && path.windows(4).any(|part| part == b"/fd/")
 }
 
-/// The path the kernel knows a descriptor by, handed to `work`; `None` when it has none any more.
+/// Passes the kernel's path of a descriptor to `work`; `None` if it has none any more.
 pub fn of_descriptor<T>(
     allowed: Allowed,
     fd: c_int,
@@ -159,12 +159,12 @@ fn in_directory<T>(key: c_int, work: impl FnOnce(&[u8]) -> T) -> Option<T> {
     with_lock(|paths| Some(work(asked(key, paths)?)))?
 }
 
-/// The path that is kept in a place.
+/// The path that is stored in a place.
 fn kept(place: usize, paths: &Kept) -> Option<&[u8]> {
     paths[place].get(..CACHE.lengths[place].load(Ordering::Relaxed))
 }
 
-/// The path of a directory that was not kept, unless another thread has come first.
+/// Asks the kernel for the path of a directory that was not stored, unless another thread has stored it meanwhile.
 fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
     if let Some(place) = place_of(key) {
         return kept(place, paths);
@@ -180,7 +180,7 @@ fn asked(key: c_int, paths: &mut Kept) -> Option<&[u8]> {
         return paths[ASKED].get(..len);
     }
     let len = ask_descriptor(allowed, key, &mut paths[ASKED])?.len();
-    // A directory whose opening was not seen may be closed unseen.
+    // If a directory's opening was not seen, its closing may not be seen either.
     if table::is_tracked(key) {
         keep(key, b"", len, paths);
     }
@@ -203,7 +203,7 @@ fn place_for(key: c_int) -> usize {
     place
 }
 
-/// Asks the kernel for the working directory; the place that holds it then.
+/// Asks the kernel for the working directory. Returns the place where it is stored.
 fn ask_cwd(allowed: Allowed, paths: &mut Kept) -> Option<usize> {
     let place = place_for(libc::AT_FDCWD);
     let len = sys::getcwd(allowed, &mut paths[place])?;
@@ -285,7 +285,7 @@ fn keep(key: c_int, tail: &[u8], mut len: usize, paths: &mut Kept) -> Option<()>
     Some(())
 }
 
-/// A directory's descriptor was handed to a stream, which closes it.
+/// A directory's descriptor now belongs to a stream, which will close it.
 pub fn handed_to(fd: c_int, stream: *mut c_void) {
     if let Some(place) = place_of(fd) {
         CACHE.streams[place].store(stream, Ordering::Relaxed);
@@ -310,7 +310,7 @@ pub fn is_empty() -> bool {
     CACHE.turn.load(Ordering::Relaxed) == 0
 }
 
-/// Forgets descriptors that now are, or are about to be, something else.
+/// Forgets descriptors that are closed or replaced, or about to be.
 pub fn forget(first: c_int, last: c_int) {
     for key in &CACHE.keys {
         let found = key.load(Ordering::Relaxed);
@@ -320,7 +320,7 @@ pub fn forget(first: c_int, last: c_int) {
     }
 }
 
-/// In a forked child: the holder of the lock does not exist here.
+/// Called in a forked child, where the holder of the lock does not exist.
 pub fn unlock() {
     CACHE.lock.store(0, Ordering::Relaxed);
 }
@@ -371,14 +371,14 @@ impl Reading {
     }
 
     fn paths(&self) -> &Kept {
-        // SAFETY: this thread holds the lock, and whoever else does only reads.
+        // SAFETY: this thread shares the lock, so all its holders only read.
         unsafe { &*MEMORY.paths.0.get() }
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // In a child that a signal handler has forked meanwhile, the lock is free.
+        // In a child that a signal handler has forked in the meantime, the lock is free.
         let is_held = |readers: u32| (1..CHANGING).contains(&readers).then(|| readers - 1);
         let _ = (CACHE.lock).fetch_update(Ordering::Release, Ordering::Relaxed, is_held);
     }

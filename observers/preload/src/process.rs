@@ -1,4 +1,4 @@
-//! The identity of this process, also after a fork, and whether it reports.
+//! The identity of this process, also after a fork.
 
 use foreread_ring::Passage;
 
@@ -11,11 +11,11 @@ pub extern "C" fn before_fork() {
 }
 
 pub extern "C" fn after_fork() {
-    // The number of this child's only thread, which the C library has just stored.
+    // The C library has just stored the number of this child's only thread.
     begin_anew(threads::number());
 }
 
-/// True in the process to which the library's memory belongs ([`home::at_home`]). A forked child finds out here that it is one.
+/// True in the process that owns the library's memory ([`home::at_home`]). A forked child detects the fork here.
 pub fn at_home() -> bool {
     notice_fork();
     home::at_home()
@@ -37,8 +37,8 @@ pub fn notice_fork() {
     }
 }
 
-/// In a forked child, of this number: has no ring, shares every open file with its parent, and nobody
-/// but this thread can be holding anything.
+/// Called in a forked child with this number. It has no ring yet, shares every open file with its parent, and has no other thread that
+/// could hold a lock.
 #[cold]
 fn begin_anew(pid: Option<u32>) {
     let Some(area) = area() else {
@@ -48,7 +48,7 @@ fn begin_anew(pid: Option<u32>) {
         return detach();
     };
     if pid == 1 {
-        // The first of another PID namespace.
+        // The first process of another PID namespace.
         if let Some(outer) = Allowed::now().and_then(outer_pid) {
             area.pass(outer, Passage::Apart);
         }
@@ -61,7 +61,7 @@ fn begin_anew(pid: Option<u32>) {
     table::share_all();
 }
 
-/// The supervisor is gone, or the process reports no more: from now on the library only hands calls through.
+/// The supervisor is gone, or the process may not report any more. From now on the library only passes calls on.
 pub fn detach() {
     area::detach();
     table::restore_all();

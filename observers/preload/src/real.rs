@@ -1,4 +1,4 @@
-//! The C library's own functions, found behind the hooks, and other facts about the C library.
+//! The C library's functions behind the hooks, and other facts about the C library.
 //!
 //! Invariant: all are looked up at once, when the library is initialised, or earlier by the first hook that is called: another library's
 //! constructor may run before ours. No hook looks anything up later. That would take the loader's lock, which another thread may hold while
@@ -13,13 +13,13 @@ use crate::memory::MEMORY;
 use crate::symbols::{self, SymbolNames};
 
 impl Real {
-    /// Its address, once it has been looked up.
+    /// Its address, if it has been looked up.
     #[inline(always)]
     pub fn known(self) -> Option<usize> {
         Some(MEMORY.addresses[self.0].load(Ordering::Relaxed)).filter(|&address| address != 0)
     }
 
-    /// The address of its next definition after ours.
+    /// The address of its next definition after this library's.
     #[inline(always)]
     pub fn address(self) -> usize {
         self.known().unwrap_or_else(|| self.look_up())

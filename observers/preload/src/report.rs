@@ -15,7 +15,7 @@ use crate::seat::{self, Busy, Seat};
 use crate::seats::seated;
 use crate::{area, heartbeat, process, table, threads};
 
-/// [`Wishes::mode`] when something was last to be reported: while nothing is, the descriptor table may become outdated.
+/// The number of [`Wishes::mode`] when anything was last reported. While nothing is reported, the descriptor table may become outdated.
 static TIME: AtomicU32 = AtomicU32::new(0);
 
 /// The area, if anything is to be reported now.
@@ -42,7 +42,7 @@ pub fn settle() {
     area::settled(done);
 }
 
-/// Offsets moved unseen meanwhile: everything is to be found out anew.
+/// Offsets have moved unseen in the meantime: all descriptors become unknown.
 #[cold]
 fn unmute(time: u32) {
     if TIME.swap(time, Ordering::Relaxed) != time {
@@ -67,25 +67,25 @@ pub fn attach(area: &'static Shared) {
     area::attach(area);
 }
 
-/// A read that was seen.
+/// An observed read.
 pub struct Read {
     pub inst: u32,
     pub kind: u8,
-    /// When it began, as [`begin`] says.
+    /// Its start, from [`begin`].
     pub start: Start,
-    /// When it ended, in ticks: `None` where that was just now, and the thread was not switched out meanwhile.
+    /// Its end, in ticks; `None` if it has just ended, and the thread was not switched out during it.
     pub ended: Option<u64>,
     /// The bytes read.
     pub offset: u64,
     pub len: u64,
 }
 
-/// When a read began.
+/// The start of a read.
 #[derive(Clone, Copy)]
 pub enum Start {
     /// In ticks.
     At(u64),
-    /// Directly after the previous one by the thread in this seat, if it proves to be equal to it.
+    /// Directly after the previous read by the thread in this seat, if both turn out to be equal.
     AtOnce(&'static Seat),
 }
 
@@ -98,7 +98,7 @@ pub fn spent(start: u64, switches: Switches) -> u64 {
     }
 }
 
-/// A read begins: where to look whether the thread is switched out in it, and when that is.
+/// A read begins. Returns the place that shows whether the thread is switched out, and the start.
 #[inline(always)]
 pub fn begin(area: &Shared) -> (Switches, Start) {
     let switches = threads::switches(area);
@@ -125,7 +125,7 @@ pub fn goes_on(area: &Shared, seat: &Seat, of: (u32, u8), offset: u64, len: u64)
     room.is_some()
 }
 
-/// After such a read at a descriptor's cursor: the next ones may only be counted.
+/// Called after such a read at a descriptor's cursor: the next reads may only be counted.
 #[inline(always)]
 pub fn begin_streak(seat: &Seat, fd: c_int, len: u64) {
     if seat.goes_on.load(Ordering::Relaxed)
@@ -136,7 +136,7 @@ pub fn begin_streak(seat: &Seat, fd: c_int, len: u64) {
     }
 }
 
-/// Publishes a read. Returns whether it was published.
+/// Publishes a read. True if it was published.
 #[inline(never)]
 pub fn emit_read(area: &Shared, read: &Read) -> bool {
     if table::is_advised() && heartbeat::is_silent(area) {
@@ -144,7 +144,7 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
         return false;
     }
     seated(area, |seat, writer| {
-        // SAFETY: as the writer.
+        // SAFETY: used like the writer, by this thread alone.
         let pace = unsafe { &mut *seat.pace.get() };
         let begun = match read.start {
             Start::At(start) => Some(start),
@@ -167,7 +167,7 @@ pub fn emit_read(area: &Shared, read: &Read) -> bool {
     })
 }
 
-/// Publishes one event through `put`. Returns whether it was published.
+/// Publishes one event through `put`. True if it was published.
 #[inline(always)]
 pub fn emit(area: &Shared, put: impl Fn(&mut Writer) -> Result<(), Full>) -> bool {
     seated(area, |seat, writer| {

@@ -1,5 +1,5 @@
-//! Another root directory, other mounts, another user, less access, less memory: where this library cannot be loaded any more, no loader
-//! is asked for it.
+//! Changes of the root directory, mounts, user, access or resource limits: if this library cannot be loaded any more, loaders are no longer
+//! asked for it.
 //!
 //! A loader prints an error on the program's own standard error for each library that it cannot preload, in each program started there. So
 //! the library's path is removed from `LD_PRELOAD`, where foreread has put it, and the user's own entries stay. The variable is changed
@@ -20,7 +20,7 @@ use crate::sys::{self, Allowed};
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
 /// The end of this library's path.
 const LIBRARY: &[u8] = b"/libforeread_preload.so";
-/// From here on each loader sees another path: to the library, or to one of its own kind.
+/// From here on the path is different for each loader.
 const BY_LOADER: &[u8] = b"/$LIB/";
 
 /// The variable where the kernel put it; null if there is none.
@@ -48,7 +48,7 @@ unsafe extern "C" {
     static environ: *const *mut c_char;
 }
 
-/// Notes where the variable is, when the program begins, and where it says that this library is.
+/// Notes, at the program's start, the place of the variable, and this library's path in it.
 pub fn note() {
     let Some(value) = variable(VARIABLE) else {
         return;
@@ -58,15 +58,14 @@ pub fn note() {
     let Some(path) = paths(value.to_bytes()).find(|path| path.ends_with(LIBRARY)) else {
         return;
     };
-    // SAFETY: nobody reads it before its length is told, and nobody else writes it.
+    // SAFETY: no thread reads it before its length is stored, and none writes it later.
     if let Some(room) = unsafe { (*MEMORY.library.0.get()).get_mut(..path.len()) } {
         room.copy_from_slice(path);
         LEN.store(path.len(), Ordering::Release);
     }
 }
 
-/// The value of the variable that begins so (`NAME=`), as the program was given it. Only while the program starts, before it can
-/// change its environment.
+/// The original value of the variable that begins like this (`NAME=`). Only for the program's start, before it can change its environment.
 pub fn variable(begins: &[u8]) -> Option<&'static CStr> {
     // SAFETY: the C library's list of terminated strings, which a null ends.
     unsafe {
@@ -105,8 +104,8 @@ pub fn restricting<T: Copy + Into<i64>>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// `call` limits a resource of a process (0 for this one) to the value at `limits`, the soft limit first. With limited memory nothing is
-/// taken for the library. With few descriptors a loader might be unable to open it, and would print an error.
+/// `call` limits a resource of a process (0 for this one) to the value at `limits`, the soft limit first. A program with limited memory
+/// needs all of it itself. With few descriptors a loader might be unable to open the library, and would print an error.
 pub fn limiting<T: Copy + Into<i64>>(
     process: c_int,
     resource: c_int,
@@ -136,7 +135,7 @@ fn is_own(process: c_int) -> bool {
     process == 0 || u32::try_from(process).ok() == own()
 }
 
-/// No loader is asked for the library any more.
+/// Removes the library from the environment, so that no loader is asked for it any more.
 pub fn leave_out() {
     if has_own_environment() {
         withdraw(|_| false);
@@ -149,9 +148,9 @@ fn has_own_environment() -> bool {
     is_noted() && (process::at_home() || area().is_none())
 }
 
-/// This library's path in the environment; empty until it is known.
+/// This library's path in the environment; empty if it is unknown.
 fn library() -> &'static [u8] {
-    // SAFETY: as long as it is told to be, it is written no more.
+    // SAFETY: the first `LEN` bytes are not written any more.
     let all = unsafe { &*MEMORY.library.0.get() };
     all.get(..LEN.load(Ordering::Acquire)).unwrap_or(&[])
 }
@@ -163,16 +162,15 @@ fn withdraw(stays: impl Fn(&[u8]) -> bool) {
         return;
     }
     let given = GIVEN.load(Ordering::Relaxed);
-    // SAFETY: a string that the kernel has put above the stack, where memory stays mapped and writable. Whoever changes
-    // what is there leaves a terminated string, which the length of what the kernel has put there bounds; and a string of
-    // which some part is taken out grows shorter.
+    // SAFETY: a string that the kernel has placed above the stack, in memory that stays mapped and writable. If the program has changed it,
+    // it is still terminated within the original length. Removing a part makes it shorter.
     unsafe {
         let len = CStr::from_ptr(given).count_bytes();
         let value = core::slice::from_raw_parts_mut(given.cast::<u8>(), len + 1);
         take_out(value, path);
     }
     WITHDRAWN.store(true, Ordering::Relaxed);
-    // SAFETY: the C library's variable. What it points to is the program's, and is left to the kernel to read.
+    // SAFETY: the C library's variable. It may point anywhere, and only the kernel reads what is there.
     handing_on(unsafe { environ }.cast());
 }
 
@@ -207,7 +205,7 @@ fn is_noted() -> bool {
     LEN.load(Ordering::Relaxed) != 0
 }
 
-/// The same in a list of variables, such as the program's present environment.
+/// Removes a path from the variable in a list of variables, such as the program's present environment.
 fn take_out_of_list(allowed: Allowed, list: usize, path: &[u8]) {
     let mut seen = 0;
     while seen < MOST {

@@ -21,15 +21,15 @@ pub const QUIET: u32 = 1;
 pub const BUSY: u32 = 2;
 const NOBODYS: u32 = 3;
 
-/// The process's main thread, in the form of [`thread`], once it has a seat, and the seat. Only that thread changes it, so a thread that
-/// finds itself there finds its own seat. Most programs read in no other thread.
+/// The process's main thread, in the form of [`thread`], and its seat, if it has one. Only that thread changes them, so a thread that finds
+/// itself in `MAIN` also finds its own seat. Most programs read in no other thread.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static MAIN_SEAT: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
 
 /// Data that a fork must not copy.
 #[repr(C, align(4096))]
 pub struct Own {
-    /// This process, 0 in a forked child that has not noticed yet.
+    /// This process's number; 0 in a forked child that has not noticed the fork yet.
     pid: AtomicU32,
     streak: Streak,
     pub seats: [Seat; RINGS],
@@ -38,21 +38,20 @@ pub struct Own {
 /// A thread's end of the ring with the same index.
 #[repr(C, align(128))]
 pub struct Seat {
-    /// [`WIPED`] in a forked child, [`NOBODYS`] in the seat of [`HELPERS`], otherwise whether an event is being written: a signal handler's
-    /// events must not come between.
+    /// [`WIPED`] in a forked child, [`NOBODYS`] in [`HELPERS`], [`BUSY`] while an event is being written, so that a signal handler writes
+    /// none in between, and otherwise [`QUIET`].
     pub state: AtomicU32,
     /// True if the start time of this thread's next read need not be recorded.
     pub goes_on: AtomicBool,
-    /// Events that were not said since one was begun.
+    /// Number of events that were lost while another one was being written.
     pub unsaid: AtomicU32,
     pub tid: AtomicU32,
-    /// On the same cache line as the fields before: a read that continues the previous one needs no other.
+    /// On the same cache line as the fields before: a read that continues the previous one needs only this line.
     pub writer: UnsafeCell<MaybeUninit<Writer<'static>>>,
     pub pace: UnsafeCell<Pace>,
 }
 
-// SAFETY: a seat is used by the thread that owns the ring of its index alone, and only
-// after that thread has filled it.
+// SAFETY: a seat is used only by the thread that owns the ring with its index, after that thread has filled it.
 unsafe impl Sync for Seat {}
 
 impl Seat {
@@ -77,7 +76,7 @@ pub static OWN: Own = Own {
     seats: [const { Seat::new(WIPED) }; RINGS],
 };
 
-/// The process that the rings are of; 0 in a forked child that has not noticed yet.
+/// The process that owns the rings; 0 in a forked child that has not noticed the fork yet.
 #[inline(always)]
 pub fn owner() -> u32 {
     OWN.pid.load(Ordering::Relaxed)
@@ -89,12 +88,12 @@ pub fn streak() -> &'static Streak {
     &OWN.streak
 }
 
-/// From now on they are process `pid`'s.
+/// From now on the rings belong to process `pid`.
 pub fn own(pid: u32) {
     OWN.pid.store(pid, Ordering::Relaxed);
 }
 
-/// In a forked child: this thread's seat was its parent's.
+/// Called in a forked child, where this thread's seat belonged to its parent.
 pub fn forget() {
     key::set(ptr::null());
     forget_main();
@@ -175,12 +174,12 @@ pub fn in_helper() -> bool {
     }
 }
 
-/// Sees whether this thread, which has no seat, is a helper, and gives it theirs.
+/// True if this thread, which has no seat, is a helper. It gets the helpers' seat then.
 #[cold]
 fn sit_with_helpers() -> bool {
     let helps = threads::is_helper();
     if helps {
-        // Without the memory for it the thread is asked for its name each time.
+        // If this fails, the thread's name is checked at each call.
         key::set((&raw const HELPERS).cast());
     }
     helps

@@ -35,7 +35,7 @@ const CLAIM_EVERY: u32 = 1024;
 /// Events since all rings were last found taken.
 static UNCLAIMED: AtomicU32 = AtomicU32::new(0);
 
-/// Readies the page and the key, for process `pid`. Returns whether that was possible.
+/// Prepares the page of [`OWN`] and the key, for process `pid`. False if that fails.
 pub fn ready(allowed: Allowed, pid: u32) -> bool {
     if !sys::wipe_on_fork(allowed, &OWN) {
         return false;
@@ -62,7 +62,7 @@ pub fn sit(area: &Shared) {
     }
 }
 
-/// Calls `publish` with this thread's end of its ring and returns its result: whether an event was published.
+/// Calls `publish` with this thread's end of its ring. Returns its result: true if an event was published.
 #[inline(always)]
 pub fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer<'static>) -> bool) -> bool {
     let seat = match main_seat() {
@@ -70,7 +70,7 @@ pub fn seated(area: &Shared, publish: impl FnOnce(&Seat, &mut Writer<'static>) -
         _ => match quiet_seat(area) {
             Some(seat) => seat,
             None => {
-                // Neither a process that does not report loses anything nor a thread that has nothing to.
+                // The event counts as lost, unless the process does not report or the thread is a helper.
                 area.add_lost(u64::from(area::area().is_some() && !in_helper()));
                 return false;
             }
@@ -134,7 +134,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
         writer.push_path(area, &first, &[exe])
     });
     if introduced.is_err() {
-        // The last owner's events still fill it, and nothing may follow them unannounced.
+        // The last owner's events still fill the ring. No event may follow them without an introduction.
         writer.release(area, pid, tid);
         return None;
     }
@@ -160,7 +160,7 @@ fn take_seat(area: &Shared) -> Option<&'static Seat> {
 /// Maps a ring's slots.
 fn map(area: &Shared, ring: usize) -> Option<&'static Slots> {
     let from = ptr::from_ref(area).cast();
-    // SAFETY: the area is mapped shared; its file is sealed, and as long as all rings take.
+    // SAFETY: the area is mapped shared; its file is sealed, and long enough for all rings.
     let at = unsafe { sys::map_again(Allowed::now()?, from, slots_at(ring), size_of::<Slots>()) };
     let slots = at?.cast::<Slots>();
     MEMORY.mapped[ring].store(slots, Ordering::Relaxed);
@@ -168,7 +168,7 @@ fn map(area: &Shared, ring: usize) -> Option<&'static Slots> {
     unsafe { slots.as_ref() }
 }
 
-/// Gives this thread's ring back.
+/// Releases this thread's ring.
 pub fn leave_seat() {
     let seat = key::get();
     if key::set(ptr::null()) {
@@ -177,7 +177,7 @@ pub fn leave_seat() {
     }
 }
 
-/// Gives back the ring of a thread that ends, or that needs it no more.
+/// Releases the ring of a thread that ends, or does not need it any more.
 ///
 /// # Safety
 /// `seat` must be the thread's word.
@@ -186,8 +186,8 @@ unsafe extern "C" fn thread_ends(seat: *mut c_void) {
         seat::forget_main();
     }
     let pid = seat::owner();
-    // SAFETY: a thread's word: null, or a seat that this thread has filled. In a
-    // forked child that has not noticed (pid 0) the seat is the parent's.
+    // SAFETY: a thread's word: null, or a seat that this thread has filled. In a forked child that has not noticed the fork (pid 0), the
+    // seat is the parent's.
     let Some(seat) = (unsafe { seat.cast::<Seat>().as_ref() }) else {
         return;
     };

@@ -24,14 +24,14 @@ const SLOTS: usize = 21;
 
 const PAGE: usize = 4096;
 
-/// The most bytes the tables can lie apart within the C library's read-only data.
+/// Limit of bytes from the first page of the tables to their end.
 const MOST: usize = 2 * PAGE;
 
 static ORIGINAL_READ: AtomicUsize = AtomicUsize::new(0);
 static ORIGINAL_SEEK: AtomicUsize = AtomicUsize::new(0);
 static ORIGINAL_CLOSE: AtomicUsize = AtomicUsize::new(0);
 
-/// Puts the hooks in place, if this is a C library they fit.
+/// Installs the hooks, if the tables of this C library are as expected.
 pub fn hook(allowed: Allowed) {
     let find = |one: Real| one.found().unwrap_or(0);
     let hooks = [
@@ -68,7 +68,7 @@ pub fn hook(allowed: Allowed) {
     for (_, original, keep, _) in hooks {
         keep.store(original, Ordering::Relaxed);
     }
-    // The tables are neighbours, as a rule on one page.
+    // The tables are adjacent, usually on one page.
     let (low, high) = (tables[0].min(tables[1]), tables[0].max(tables[1]));
     let first = low & !(PAGE - 1);
     let len = (high + SLOTS * size_of::<usize>()).next_multiple_of(PAGE) - first;
@@ -86,24 +86,24 @@ pub fn hook(allowed: Allowed) {
         // SAFETY: an entry of the table, now writable, and a function of its type.
         unsafe { (*(*table as *const AtomicUsize).add(slot)).store(hook, Ordering::Release) };
     }
-    // SAFETY: as they were.
+    // SAFETY: restores their protection.
     unsafe { sys::protect(allowed, first, len, libc::PROT_READ) };
     seats::see_stdio();
 }
 
-/// A stream's descriptor, asked without a trace in errno. This takes no lock.
+/// A stream's descriptor. Keeps errno, and takes no lock.
 fn descriptor(stream: *mut libc::FILE) -> c_int {
     let errno = real::errno();
-    // SAFETY: the stream the C library is working on.
+    // SAFETY: the C library's stream of this call.
     let fd = unsafe { libc::fileno(stream) };
     real::set_errno(errno);
     fd
 }
 
 unsafe extern "C" fn read(stream: *mut libc::FILE, buffer: *mut c_void, len: isize) -> isize {
-    // SAFETY: stored before the hook was put in place, and of this type.
+    // SAFETY: stored before the hook was installed, and of this type.
     let real: Read = unsafe { core::mem::transmute(ORIGINAL_READ.load(Ordering::Relaxed)) };
-    // SAFETY: the arguments the C library passed.
+    // SAFETY: the C library's arguments.
     watch::of_stream(
         || unsafe { real(stream, buffer, len) },
         || descriptor(stream),
@@ -111,20 +111,20 @@ unsafe extern "C" fn read(stream: *mut libc::FILE, buffer: *mut c_void, len: isi
 }
 
 unsafe extern "C" fn seek(stream: *mut libc::FILE, offset: i64, whence: c_int) -> i64 {
-    // SAFETY: stored before the hook was put in place, and of this type.
+    // SAFETY: stored before the hook was installed, and of this type.
     let real: Seek = unsafe { core::mem::transmute(ORIGINAL_SEEK.load(Ordering::Relaxed)) };
-    // SAFETY: the arguments the C library passed.
+    // SAFETY: the C library's arguments.
     let at = unsafe { real(stream, offset, whence) };
     watch::sought(descriptor(stream), at);
     at
 }
 
 unsafe extern "C" fn close(stream: *mut libc::FILE) -> c_int {
-    // SAFETY: stored before the hook was put in place, and of this type.
+    // SAFETY: stored before the hook was installed, and of this type.
     let real: Close = unsafe { core::mem::transmute(ORIGINAL_CLOSE.load(Ordering::Relaxed)) };
-    // Before the number can be another thread's new file.
+    // Before the real call: after it, another thread may have the number already.
     let fd = descriptor(stream);
     files::closing(fd, fd);
-    // SAFETY: the argument the C library passed.
+    // SAFETY: the C library's argument.
     unsafe { real(stream) }
 }

@@ -1,11 +1,11 @@
-//! Reads that are counted and no more.
+//! Reads that are only counted.
 //!
 //! A program that reads a file from front to back makes one equal call after another. When such a read has been published, and the ring
 //! slot can count more, their common properties are stored ([`Streak::begin`]). While calls match them, they are compared before and after
 //! the call, and the ring's counter is increased. All other actions of a read are left to the next event in the ring ([`Streak::settle`]).
 //!
-//! Invariant: the counter is increased by one instruction, so a signal handler's own such reads come before or after it. Only a process's
-//! single main thread has a streak, and makes these calls without the C library ([`direct`]).
+//! Invariant: the counter is increased by one instruction, so a signal handler's reads of the same streak come before or after it. Only the
+//! main thread of a process without other threads has a streak, and makes these calls without the C library ([`direct`]).
 
 use core::ffi::c_int;
 use core::ptr;
@@ -26,19 +26,19 @@ pub struct Streak {
     thread: AtomicUsize,
     /// The supervisor's wishes.
     wanted: AtomicU32,
-    /// The descriptor, at whose cursor they read; [`NONE`] if no more can be counted.
+    /// The descriptor at whose cursor they are made; [`NONE`] if no more reads can be counted.
     fd: AtomicI32,
     /// Length requested and returned by each, in bytes.
     len: AtomicU64,
     descriptor: AtomicPtr<Descriptor>,
     entry: AtomicU64,
-    /// The ring's counter, and how much higher it may go.
+    /// The ring's counter, and the number of reads that it can still count.
     counter: AtomicPtr<AtomicU64>,
     left: AtomicU64,
 }
 
 impl Streak {
-    /// None. All zeros, as after a fork, which only memory can be cleared by that was nothing but cleared before.
+    /// No streak: all zeros, the state to which a fork clears this memory.
     pub const fn new() -> Self {
         Self {
             thread: AtomicUsize::new(0),
@@ -52,7 +52,7 @@ impl Streak {
         }
     }
 
-    /// True if a read at the cursor that is about to be made may be one of them.
+    /// True if a read at the cursor that is about to be made may continue the streak.
     #[inline(always)]
     pub fn may_go_on(&self, fd: c_int, len: usize) -> bool {
         self.fd.load(Ordering::Relaxed) == fd
@@ -63,7 +63,8 @@ impl Streak {
             && threads::is_marked()
     }
 
-    /// Counts the read if it is one of them; `None` if not. True if another may follow. The caller keeps signal handlers out.
+    /// Counts the read if it continues the streak; `None` if it does not. True if another read may follow. The caller has marked its seat
+    /// as busy, so that no signal handler writes an event meanwhile.
     #[inline(always)]
     pub fn goes_on(&self, fd: c_int, got: isize) -> Option<bool> {
         let len = self.len.load(Ordering::Relaxed);
@@ -120,7 +121,7 @@ impl Streak {
         }
     }
 
-    /// The cursor was moved by other means: the next read is not one of them.
+    /// The cursor was moved by other means: the next read does not continue the streak.
     pub fn pause(&self) {
         if self.is_own() {
             self.fd.store(NONE, Ordering::Relaxed);

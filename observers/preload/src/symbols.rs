@@ -1,4 +1,4 @@
-//! The next definitions of functions and variables after this library, in the objects that the program was started with.
+//! Finds the next definitions of functions and variables after this library, in the objects that the program was started with.
 //!
 //! `dlsym(RTLD_NEXT, …)` finds the same functions. But it takes a lock and about 0.5 µs per function, and the library needs about eighty of
 //! them in each process: more than all other costs of a start. Here each takes about 50 ns: the objects are searched in the loader's order,
@@ -76,7 +76,7 @@ struct Tables {
     hashes: *const u32,
 }
 
-/// Goes through the objects after this library; `None` where that cannot be done.
+/// Iterates over the objects after this library; `None` if this library is not in the loader's list.
 fn objects() -> Option<impl Iterator<Item = &'static Object>> {
     // SAFETY: the loader's list, whose objects stay as long as the program is being started.
     let (first, next) = unsafe {
@@ -120,7 +120,7 @@ impl Tables {
         })
     }
 
-    /// The address of a function or variable; `Err` if that is only known at run time.
+    /// The address of a function or variable; `Err` if it is chosen at run time.
     fn find(&self, name: *const u8, hash: u32) -> Option<Result<usize, ()>> {
         // SAFETY: the tables of a loaded object, laid out as the format says.
         unsafe {
@@ -153,7 +153,7 @@ impl Tables {
         }
     }
 
-    /// The address of the symbol of this number, if that is the default definition of the name.
+    /// The address of the symbol with this number, if it is the default definition of the name.
     ///
     /// # Safety
     /// The object must have that many symbols.
@@ -177,8 +177,8 @@ impl Tables {
     }
 }
 
-/// Names to be looked for, each ended by a zero, with their hashes in such tables. All is known when the library is
-/// built, and kept without a pointer, which the loader would have to relocate.
+/// Names to be searched, each ended by a zero, with their hashes. All is computed when the library is compiled, and contains no pointer for
+/// each name, which the loader would have to relocate.
 pub struct SymbolNames<const COUNT: usize> {
     names: &'static [u8],
     each: [(u32, u16); COUNT],
@@ -335,7 +335,7 @@ pub fn next(name: &CStr) -> usize {
     }
 }
 
-/// The address of a name of the `wanted` ones that some object's table has.
+/// The address of one of the `wanted` names, from the first object whose table has it.
 fn in_tables<const COUNT: usize>(
     wanted: &SymbolNames<COUNT>,
     (hash, at): (u32, u16),

@@ -1,11 +1,11 @@
 //! The library's own system calls, made directly.
 //!
-//! Going through the C library would come back into the hooks, touch the program's errno
-//! and be a cancellation point. Errors come back as negative errno values.
+//! Calls through the C library would enter the hooks again, change the program's errno, and be cancellation points. Errors are negative
+//! errno values.
 //!
-//! Invariant: each call takes an [`Allowed`]. There is one while the program starts, where the loader has just made the
-//! same calls, and later only as long as the process is known to be under no system-call filter ([`crate::confined`]): a
-//! filter may kill the process for a call that it would not have made by itself.
+//! Invariant: each call needs an [`Allowed`]. It exists while the program starts, when the loader has just made the same calls, and later
+//! only while the process is under no system-call filter ([`crate::confined`]), because a filter may kill the process for a call that the
+//! program would not have made.
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -20,12 +20,12 @@ static CONFINED: AtomicBool = AtomicBool::new(false);
 pub struct Allowed(());
 
 impl Allowed {
-    /// While the program starts.
+    /// For the program's start.
     pub fn at_start() -> Self {
         Self(())
     }
 
-    /// Afterwards: `None` under a filter.
+    /// For any later time; `None` under a filter.
     #[inline(always)]
     pub fn now() -> Option<Self> {
         (!is_confined()).then_some(Self(()))
@@ -38,7 +38,7 @@ pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
 }
 
-/// From now on the process is, or is not, under a filter. Returns whether it was.
+/// From now on the process is, or is not, under a filter. Returns the former state.
 pub fn confine(is_confined: bool) -> bool {
     CONFINED.swap(is_confined, Ordering::SeqCst)
 }
@@ -136,7 +136,7 @@ pub fn nap(_: Allowed) {
         tv_sec: 0,
         tv_nsec: 1_000_000,
     };
-    // SAFETY: `time` outlives the call; no remainder is asked for.
+    // SAFETY: `time` outlives the call, which writes no remainder.
     unsafe {
         call(
             libc::SYS_nanosleep,
@@ -151,7 +151,7 @@ pub fn clock(id: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `now` is writable; the clocks asked for exist, so errno is not touched.
+    // SAFETY: `now` is writable. The clocks that are used exist, so errno does not change.
     unsafe { libc::clock_gettime(id, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -197,7 +197,7 @@ pub fn read(_: Allowed, fd: c_int, buffer: &mut [u8]) -> &[u8] {
         .unwrap_or(&[])
 }
 
-/// True if this process may read, or search, the file at a path; `None` if the kernel cannot tell.
+/// True if this process may read the file or directory at a path; `None` if the kernel has no such call.
 pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
     const FACCESSAT2: libc::c_long = 439;
     let mode = libc::R_OK as usize;
@@ -217,7 +217,7 @@ pub fn may_read(_: Allowed, path: &CStr) -> Option<bool> {
     }
 }
 
-/// True if the file at a path is on a mount from which programs may be run.
+/// True if programs may be executed from the mount of a path; true also if that is unknown.
 pub fn may_hold_programs(_: Allowed, path: &CStr) -> bool {
     /// The kernel's `struct statfs`, in words, and which of them are the mount's flags.
     const WORDS: usize = 15;
@@ -229,7 +229,7 @@ pub fn may_hold_programs(_: Allowed, path: &CStr) -> bool {
     result != 0 || mount[FLAGS] & libc::ST_NOEXEC == 0
 }
 
-/// The description's offset, in bytes.
+/// The position of a descriptor's cursor, in bytes.
 pub fn tell(_: Allowed, fd: c_int) -> Option<u64> {
     // SAFETY: no memory is involved.
     let at = unsafe {
@@ -243,7 +243,7 @@ pub fn tell(_: Allowed, fd: c_int) -> Option<u64> {
 
 fn fcntl(_: Allowed, fd: c_int, command: c_int) -> c_int {
     let args = [fd as usize, command as usize, 0, 0, 0, 0];
-    // SAFETY: commands that ask for a number; no memory is involved.
+    // SAFETY: commands that return a number; no memory is involved.
     unsafe { call(libc::SYS_fcntl, args) as c_int }
 }
 
@@ -277,7 +277,7 @@ pub fn regular_at(_: Allowed, path: &CStr) -> Option<Regular> {
     stat(|at| [libc::SYS_newfstatat as usize, HERE, path, at, 0])
 }
 
-/// Makes a call with these number and arguments, given the place for its result.
+/// Makes the call that `call_of` returns, as its number and arguments, for the address of the result.
 fn stat(call_of: impl FnOnce(usize) -> [usize; 5]) -> Option<Regular> {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
     let [number, a, b, c, d] = call_of(stat.as_mut_ptr() as usize);
@@ -302,14 +302,14 @@ pub fn copy_parts(allowed: Allowed, from: usize, into: &mut [libc::iovec]) -> bo
 /// Copies memory of the program from any address, less than a page. Returns the number of bytes that could be read.
 pub fn peek<T: Copy>(allowed: Allowed, from: usize, into: &mut [T]) -> usize {
     let (here, len) = (into.as_mut_ptr() as usize, size_of_val(into));
-    // SAFETY: `into` is writable for its length; whatever is read there is one of its kind, a number.
+    // SAFETY: `into` is writable for its length, and any bytes are a valid `T`, which is a number or consists of numbers.
     unsafe { between(allowed, libc::SYS_process_vm_readv, here, from, len) }
 }
 
 /// Copies to memory of the program, as far as it can be written.
 pub fn poke(allowed: Allowed, to: usize, from: &[u8]) {
     let here = from.as_ptr() as usize;
-    // SAFETY: `from` is readable for its length; the caller knows what is in the place.
+    // SAFETY: `from` is readable for its length; the caller knows the place's content.
     unsafe { between(allowed, libc::SYS_process_vm_writev, here, to, from.len()) };
 }
 
@@ -328,7 +328,7 @@ unsafe fn between(
         iov_base: at as *mut c_void,
         iov_len: len,
     };
-    // The kernel copies parts as a whole, and the next page may be none.
+    // The kernel copies a part completely or not at all, and the next page may not be mapped.
     let first = len.min(4096 - there % 4096);
     let here = part(here, len);
     let there = [
@@ -343,7 +343,7 @@ unsafe fn between(
         there.len(),
         0,
     ];
-    // SAFETY: the caller vouches for `here`; where nothing is `there`, that is an error.
+    // SAFETY: the caller vouches for `here`. If nothing is mapped at `there`, the call fails.
     usize::try_from(unsafe { call(number, args) }).unwrap_or(0)
 }
 
@@ -388,7 +388,7 @@ pub fn getcwd(_: Allowed, buffer: &mut [u8]) -> Option<usize> {
 
 /// The address that a call to map memory has returned.
 fn mapped(at: isize) -> Option<*mut c_void> {
-    // The last page of addresses stands for errors.
+    // Values in the last page of the address space are errors.
     (!(-4095..=0).contains(&at)).then_some(at as *mut c_void)
 }
 
@@ -400,7 +400,7 @@ pub fn map_shared(_: Allowed, fd: c_int, len: usize) -> Option<*mut c_void> {
     mapped(unsafe { call(libc::SYS_mmap, args) })
 }
 
-/// Memory of the library's own, all zeros.
+/// Maps new memory for the library, all zeros.
 pub fn map_private(_: Allowed, len: usize) -> Option<*mut c_void> {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
@@ -452,7 +452,7 @@ fn madvise<T>(_: Allowed, pages: &T, advice: c_int) -> bool {
         0,
         0,
     ];
-    // SAFETY: whole pages, of which no advice given here changes what this process sees.
+    // SAFETY: whole pages. No advice that is given here changes their content in this process.
     unsafe { call(libc::SYS_madvise, args) == 0 }
 }
 

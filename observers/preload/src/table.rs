@@ -2,12 +2,11 @@
 //!
 //! A descriptor is unknown, ignored (not a regular file, or not readable) or tracked. A tracked one has the instance number of its file
 //! description and, while no other process or descriptor can move it, the description's offset. A description that was inherited, opened
-//! for writing too, or shared with a child is marked shared. A duplicated one is marked so until one descriptor of it is left. The offset
-//! of either kind is asked of the kernel at each read, if that is permitted.
+//! also for writing, or shared with a child is marked as shared. A duplicated one is marked as duplicated until one descriptor of it is
+//! left. For both kinds the kernel is asked for the offset at each read, if that is permitted.
 //!
-//! Invariant: an entry is cleared before the real close, when the number cannot be another thread's new file yet, and set
-//! after the real open, and only by the process the table belongs to, and its own threads. Descriptors beyond the table
-//! are not watched.
+//! Invariant: an entry is cleared before the real close, while the number cannot be another thread's new file yet, and set after the real
+//! open. Only the program's threads in the process that owns the table change it. Descriptors beyond the table are not watched.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -35,7 +34,7 @@ static END: AtomicUsize = AtomicUsize::new(0);
 /// True if the kernel's read-ahead is off for any descriptor.
 static ADVISED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the table. Returns whether there was room for it.
+/// Creates the table. False if there is no memory for it.
 pub fn ready(allowed: Allowed) -> bool {
     let open = sys::limit(allowed, libc::RLIMIT_NOFILE).clamp(FEWEST, MOST) as usize;
     let Some(table) = sys::map_private(allowed, open * size_of::<Descriptor>()) else {
@@ -49,7 +48,7 @@ pub fn ready(allowed: Allowed) -> bool {
 #[inline(always)]
 fn descriptor(fd: c_int) -> Option<&'static Descriptor> {
     let place = usize::try_from(fd).ok()?;
-    // SAFETY: the table has that many entries, and is never taken away.
+    // SAFETY: the table has that many entries, and is never unmapped.
     (place < LEN.load(Ordering::Relaxed))
         .then(|| unsafe { &*TABLE.load(Ordering::Relaxed).add(place) })
 }
@@ -91,13 +90,13 @@ pub fn read_from(fd: c_int, entry: Entry, got: u64) -> Option<u64> {
     Some(advance(&descriptor(fd)?.offset, got))
 }
 
-/// Adds to a cursor, and returns where it was.
+/// Adds to a cursor. Returns its former offset.
 #[inline(always)]
 fn advance(cursor: &AtomicU64, by: u64) -> u64 {
     if threads::is_alone() {
         return threads::add_alone(cursor, by);
     }
-    // Whose number means another file moves nothing.
+    // In a helper's own table the number means another file, so the cursor stays.
     let by = if seat::in_helper() { 0 } else { by };
     cursor.fetch_add(by, Ordering::Relaxed)
 }
@@ -121,7 +120,7 @@ pub fn set(fd: c_int, entry: Entry) {
     }
 }
 
-/// Forgets descriptors, up to but without `end`.
+/// Forgets the descriptors from `first` up to `end`, which is excluded.
 pub fn forget(first: usize, end: usize) {
     for cell in used().take(end).skip(first) {
         let entry = Entry(cell.swap(Entry::UNKNOWN.0, Ordering::Relaxed));
@@ -136,7 +135,8 @@ pub fn is_beyond(fd: usize) -> bool {
     fd >= END.load(Ordering::Relaxed)
 }
 
-/// One descriptor less for a description: the last one owns the cursor again, once its offset is found out.
+/// A duplicated description has one descriptor less. If only one is left, it owns the cursor again, after the kernel was asked for the
+/// offset once.
 #[cold]
 fn left_alone(inst: u32) {
     let mut left = used()
@@ -148,7 +148,7 @@ fn left_alone(inst: u32) {
     }
 }
 
-/// A duplicate for a file description: from now on neither owns the cursor.
+/// A descriptor was duplicated: from now on neither of the two owns the cursor.
 pub fn duplicated(old: c_int, new: c_int) {
     let Some(from) = cell(old) else {
         return set(new, Entry::UNKNOWN);
@@ -165,7 +165,7 @@ pub fn duplicated(old: c_int, new: c_int) {
     set(new, entry);
 }
 
-/// The entries there are, by descriptor.
+/// The entries in use, by descriptor.
 fn used() -> impl Iterator<Item = &'static AtomicU64> {
     let end = END.load(Ordering::Relaxed) as c_int;
     (0..end).filter_map(cell)
@@ -188,14 +188,14 @@ pub fn unowned(fd: c_int) {
     }
 }
 
-/// Everything is to be found out anew.
+/// Makes all descriptors unknown.
 pub fn forget_all() {
     for cell in used() {
         cell.store(Entry::UNKNOWN.0, Ordering::Relaxed);
     }
 }
 
-/// Turns the kernel's read-ahead off for a descriptor. Returns whether it did.
+/// Turns the kernel's read-ahead off for a descriptor. False under a filter.
 pub fn advise_random(fd: c_int) -> bool {
     let Some(allowed) = Allowed::now() else {
         return false;
@@ -229,7 +229,7 @@ pub fn is_told_order(fd: c_int) {
     }
 }
 
-/// Gives every descriptor the kernel's read-ahead back.
+/// Restores the kernel's read-ahead for all descriptors for which it is off.
 #[cold]
 pub fn restore_all() {
     let Some(allowed) = Allowed::now() else {

@@ -1,5 +1,5 @@
-//! Facts about the process's threads: the place where the kernel notes that one was switched out, whether there are several, and which are
-//! the program's.
+//! Facts about the process's threads: the place where the kernel notes that a thread was switched out, whether there are several, and
+//! whether a thread belongs to the program.
 
 use core::ptr;
 use core::sync::atomic::{
@@ -14,7 +14,7 @@ use crate::sys::{self, Allowed};
 /// Distance of a thread's number in glibc from the thread pointer, in bytes; unchanged since 2.4.
 const NUMBER: usize = 0x2d0;
 
-/// True if it is valid in this process, tested in its first thread.
+/// True if [`NUMBER`] is valid in this process, as tested in its first thread.
 static HAS_NUMBER: AtomicBool = AtomicBool::new(false);
 
 /// [`Switches::raw`].
@@ -28,7 +28,7 @@ pub fn ask(allowed: Allowed) {
     HAS_NUMBER.store(kept_number() == sys::gettid(allowed), Ordering::Relaxed);
     let (offset, size) = (real::of::__rseq_offset, real::of::__rseq_size);
     if let (Some(offset), Some(size)) = (offset.found(), size.found()) {
-        // SAFETY: a C library that has them has them as these types.
+        // SAFETY: a C library that has these variables has them with these types.
         let switches = unsafe { Switches::at(*(offset as *const isize), *(size as *const u32)) };
         SWITCHES.store(switches.raw(), Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ pub fn ask(allowed: Allowed) {
     ALONE.store(alone as *mut AtomicU8, Ordering::Relaxed);
 }
 
-/// The number at the place where glibc stores this thread's.
+/// The number at the place where glibc stores that of this thread.
 fn kept_number() -> u32 {
     let Some(own) = thread().filter(|_| cfg!(target_arch = "x86_64")) else {
         return 0;
@@ -45,8 +45,8 @@ fn kept_number() -> u32 {
     unsafe { (*own.as_ptr().add(NUMBER).cast::<AtomicU32>()).load(Ordering::Relaxed) }
 }
 
-/// This thread's number. The kernel is asked where the C library does not keep it, if it may be. A forked child's first
-/// thread has the child's, if the C library has made the child.
+/// This thread's number. If the C library does not store it, the kernel is asked, if that is permitted. In a child that the C library has
+/// forked, the first thread has the child's number.
 pub fn number() -> Option<u32> {
     if HAS_NUMBER.load(Ordering::Relaxed) {
         Some(kept_number())
@@ -61,14 +61,14 @@ pub fn switches(area: &Shared) -> Switches {
     if !area.tells_switches() {
         return Switches::UNKNOWN;
     }
-    // SAFETY: as [`ask`] found it.
+    // SAFETY: the value that [`ask`] has stored.
     unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }
 }
 
 /// True if this thread has certainly not been switched out since the last [`Switches::mark`].
 #[inline(always)]
 pub fn is_marked() -> bool {
-    // SAFETY: as [`ask`] found it.
+    // SAFETY: the value that [`ask`] has stored.
     unsafe { Switches::from_raw(SWITCHES.load(Ordering::Relaxed)) }.is_marked()
 }
 

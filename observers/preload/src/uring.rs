@@ -2,15 +2,16 @@
 //!
 //! liburing makes its system calls itself, so its submitting functions are watched. They cannot be defined here like the C library's: a
 //! program may load liburing later, with local names, and would find a function here with nothing behind it. So if the program is started
-//! with liburing, the addresses through which its objects call these functions are changed. Objects loaded later, or linked with liburing
-//! statically, call the originals and are not seen.
+//! with liburing, the addresses through which its objects call these functions are changed. Objects that are loaded later, or linked with
+//! liburing statically, call the original functions and are not seen.
 //!
-//! After a submission the entries are still in the ring as the kernel has taken them: the submitting thread fills the next ones in only
-//! afterwards. Results come later and do not pass this library, so a read's length is the requested one, up to the end of the file. A
-//! read's time is that of the submitting call, which waits only in `io_uring_submit_and_wait`.
+//! After a submission the entries are still in the ring, unchanged: the submitting thread fills in the next ones only afterwards. Results
+//! arrive later, and not through this library. So a read's length is the requested one, up to the end of the file. The first read of a
+//! submission gets the duration of the call, which waits only in `io_uring_submit_and_wait` and its variant with a timeout; the others get
+//! none.
 //!
-//! Not seen: registered files, and the calls `io_uring_enter` and `io_uring_setup`, whose rings only the program knows. After a read at the
-//! cursor the kernel is asked for its offset.
+//! Not seen: reads of registered files, reads at the cursor, and the calls `io_uring_enter` and `io_uring_setup`, whose rings only the
+//! program knows. After a read at the cursor the kernel is asked for the offset at each later read of its descriptor.
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::mem::offset_of;
@@ -26,7 +27,7 @@ use crate::{files, report, watch};
 /// Part of the library's file name.
 const LIBRARY: &[u8] = b"/liburing.so";
 
-/// The functions that submit.
+/// The functions that submit entries.
 const NAMES: [&CStr; 4] = [
     c"io_uring_submit",
     c"io_uring_submit_and_get_events",
@@ -70,7 +71,7 @@ struct Entry {
 }
 const _: () = assert!(size_of::<Entry>() == 64);
 
-/// The kernel takes entries in a thread of its own.
+/// A thread of the kernel takes the entries.
 const SETUP_SQPOLL: c_uint = 1 << 1;
 /// Entries are twice as long.
 const SETUP_SQE128: c_uint = 1 << 10;
@@ -102,7 +103,7 @@ const ADDRESSES: [u32; 2] = [6, 7];
 #[cfg(target_arch = "aarch64")]
 const ADDRESSES: [u32; 2] = [1025, 1026];
 
-/// Puts the hooks in place, if the program is started with liburing.
+/// Installs the hooks, if the program is started with liburing.
 pub fn hook(mut allowed: Allowed) {
     if !symbols::is_loaded(LIBRARY) {
         return;
@@ -114,9 +115,9 @@ pub fn hook(mut allowed: Allowed) {
     unsafe { libc::dl_iterate_phdr(Some(change), (&raw mut allowed).cast()) };
 }
 
-/// Changes the places of one object.
+/// Changes the addresses in one object.
 unsafe extern "C" fn change(object: *mut dl_phdr_info, _: usize, allowed: *mut c_void) -> c_int {
-    // SAFETY: as `hook` and the C library hand them over.
+    // SAFETY: valid pointers from `hook` and the C library.
     let (object, allowed) = unsafe { (&*object, *allowed.cast::<Allowed>()) };
     let base = object.dlpi_addr as usize;
     // SAFETY: the object's own program headers.
@@ -145,7 +146,7 @@ fn change_all(
         let (Some(table), Some(size)) = (address(table), value(size)) else {
             continue;
         };
-        // SAFETY: the object's own table, as long as it says.
+        // SAFETY: the object's own table, of the size that it states.
         let table = unsafe {
             core::slice::from_raw_parts(table as *const Relocation, size / size_of::<Relocation>())
         };
@@ -153,7 +154,7 @@ fn change_all(
             if !ADDRESSES.contains(&(relocation.info as u32)) {
                 continue;
             }
-            // SAFETY: a symbol of the object's, whose name is in its table and terminated.
+            // SAFETY: a symbol of the object, whose name is in its table and terminated.
             let name = unsafe {
                 let symbol = &*(names as *const Symbol).add((relocation.info >> 32) as usize);
                 CStr::from_ptr((strings as *const libc::c_char).add(symbol.name as usize))
@@ -166,7 +167,7 @@ fn change_all(
     }
 }
 
-/// Puts the hook of this number into a place.
+/// Writes the address of the hook with this number to a place.
 fn put(allowed: Allowed, base: usize, place: usize, number: usize, read_only: Option<&Elf64_Phdr>) {
     const PAGE: usize = 4096;
     let hooks = [
@@ -176,14 +177,14 @@ fn put(allowed: Allowed, base: usize, place: usize, number: usize, read_only: Op
         submit_and_wait_timeout as *const () as usize,
     ];
     let page = place & !(PAGE - 1);
-    // As the loader has it: whole pages, from where it begins.
+    // The loader protects whole pages, from the page of the beginning to the last one that is complete.
     let is_read_only = read_only.is_some_and(|part| {
         let from = (base + part.p_vaddr as usize) & !(PAGE - 1);
         let to = (base + (part.p_vaddr + part.p_memsz) as usize) & !(PAGE - 1);
         (from..to).contains(&page)
     });
     let protect = |protection| {
-        // SAFETY: a page of relocated data, which is as the loader left it again below.
+        // SAFETY: a page of relocated data, whose protection is restored below.
         !is_read_only || unsafe { sys::protect(allowed, page, PAGE, protection) }
     };
     if protect(libc::PROT_READ | libc::PROT_WRITE) {
@@ -193,10 +194,10 @@ fn put(allowed: Allowed, base: usize, place: usize, number: usize, read_only: Op
     }
 }
 
-/// The function that a hook of this number stands before, of this type.
+/// The real function behind the hook with this number, of this type.
 macro_rules! real {
     ($number:literal as $type:ty) => {
-        // SAFETY: stored before the hook was put in place, and of this type.
+        // SAFETY: stored before the hook was installed, and of this type.
         unsafe { core::mem::transmute::<usize, $type>(REALS[$number].load(Ordering::Relaxed)) }
     };
 }
@@ -238,7 +239,7 @@ unsafe extern "C" fn submit_and_wait_timeout(
     submitting(ring, || unsafe { real(ring, first, count, time, signals) })
 }
 
-/// A call that submits the entries of a ring: returns how many.
+/// A call that submits entries of a ring, and returns their number.
 fn submitting(ring: *const Ring, call: impl FnOnce() -> c_int) -> c_int {
     let Some(area) = report::active() else {
         report::settle();
@@ -257,15 +258,15 @@ fn submitting(ring: *const Ring, call: impl FnOnce() -> c_int) -> c_int {
 fn submitted(area: &Shared, ring: &Ring, count: u32, start: u64) {
     let polled = ring.flags & SETUP_SQPOLL != 0;
     let end = if polled { ring.tail } else { ring.head };
-    // SAFETY: the ring's own words, mapped as long as the ring is.
+    // SAFETY: the ring's own words, mapped as long as the ring exists.
     let (end, mask) = unsafe { ((*end).load(Ordering::Acquire), *ring.mask) };
     let shift = u32::from(ring.flags & SETUP_SQE128 != 0);
-    // The thread waits once, for all of them.
+    // The thread waits once for all reads, so only the first one gets the call's duration.
     let mut times = Some((start, report::stamp()));
     let count = count.min(mask + 1);
     for number in 0..count {
         let place = (end.wrapping_sub(count - number) & mask) as usize;
-        // SAFETY: places of the ring's own arrays; what the program has written there is used as a number within them.
+        // SAFETY: indices within the ring's own arrays. An index that the program has written is masked first.
         let entry = unsafe {
             let index = if ring.array.is_null() {
                 place as u32
@@ -306,7 +307,7 @@ fn length(entry: &Entry) -> Option<u64> {
     while at < entry.len as usize {
         let wanted = PARTS.min(entry.len as usize - at);
         let from = entry.address as usize + at * size_of::<iovec>();
-        // The thread that took the result may have freed this memory.
+        // A thread that has received the result may have freed this memory.
         if !sys::copy_parts(allowed, from, &mut parts[..wanted]) {
             return None;
         }

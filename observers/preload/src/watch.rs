@@ -14,7 +14,7 @@ pub fn at_cursor(kind: u8, fd: c_int, call: impl FnOnce() -> isize) -> isize {
     at(kind, fd, call, |_| None)
 }
 
-/// A read at the offset that `offset` returns after the call, given the length read; `None` for the cursor's.
+/// A read at the offset that `offset` returns after the call, from the number of bytes read; `None` stands for the cursor.
 #[inline(always)]
 pub fn at(
     kind: u8,
@@ -32,7 +32,7 @@ pub fn at(
     got
 }
 
-/// A read that fills a stream's buffer: `fd` returns the stream's descriptor afterwards.
+/// A read that fills a stream's buffer. After it, `fd` returns the stream's descriptor.
 #[inline(always)]
 pub fn of_stream(call: impl FnOnce() -> isize, fd: impl FnOnce() -> c_int) -> isize {
     let Some(area) = report::active() else {
@@ -87,7 +87,7 @@ fn after(
     }
 }
 
-/// A read at the cursor that was made as part of a [`Streak`](crate::streak::Streak), but is not. Returns its result.
+/// A read at the cursor that was expected to continue a [`Streak`](crate::streak::Streak), but does not. Returns its result.
 #[inline(never)]
 pub fn apart(fd: c_int, got: isize) -> isize {
     if let (Some(area), Some(seat)) = (report::area(), seats::main_seat()) {
@@ -97,7 +97,8 @@ pub fn apart(fd: c_int, got: isize) -> isize {
     got
 }
 
-/// A read that was only submitted, by a call from `start` to `end`, in ticks: its result is not seen, but it ends at the end of the file.
+/// A read that was submitted by a call from `start` to `end`, in ticks. Its result is not seen; it is assumed to read all bytes up to the
+/// end of the file.
 pub fn asked(area: &Shared, fd: c_int, (offset, len): (u64, u64), (start, end): (u64, u64)) {
     let Some(entry) = files::tracked(area, fd) else {
         return;
@@ -151,13 +152,13 @@ pub fn advised(fd: c_int, advice: c_int) {
 #[inline(always)]
 pub fn at_pointer(kind: u8, fd: c_int, offset: *const i64, call: impl FnOnce() -> isize) -> isize {
     at(kind, fd, call, |got| {
-        // SAFETY: null, or the pointer the kernel has just written through.
+        // SAFETY: null, or the kernel has just written there.
         let after = unsafe { offset.as_ref() }?;
         u64::try_from(*after).ok()?.checked_sub(got)
     })
 }
 
-/// A seek has moved a descriptor's cursor to `at`, unless that is an error.
+/// A seek has moved a descriptor's cursor to `at`; a negative value is an error.
 #[inline(always)]
 pub fn sought(fd: c_int, at: i64) {
     if report::area().is_some() && at >= 0 && !seats::in_helper() {

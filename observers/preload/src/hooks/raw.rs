@@ -1,4 +1,4 @@
-//! System calls that a program makes by `syscall`: seen like the functions that they stand for.
+//! System calls that a program makes by `syscall`, observed like the functions that make the same calls.
 
 use core::ffi::{c_int, c_long, c_uint, c_ulong};
 
@@ -88,7 +88,7 @@ fn changes_root(number: c_long) -> bool {
     )
 }
 
-/// A raw system call of those above, seen like the function it stands for.
+/// Makes one of the raw system calls above, observed like the function that makes the same call.
 pub(super) unsafe extern "C" fn watched(
     number: c_long,
     a: usize,
