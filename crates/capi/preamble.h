@@ -24,7 +24,7 @@
  * LD_PRELOAD=libforeread.so.1, these calls are intercepted: read, pread, readv, preadv and
  * preadv2, in all their variants. Their results and errno are the kernel's. A read of a descriptor
  * without a region costs one load and one comparison. A read that reaches past the end of the file
- * is matched up to the end; a read that begins there is not matched.
+ * is matched up to the end. A read that begins at or past the end is not matched.
  *
  * Other reads are not intercepted: stdio (fread and the like call the C library's own read), C++
  * streams for the same reason, mmap, sendfile, splice, copy_file_range, asynchronous reads of the C
@@ -51,8 +51,8 @@
  * refused with -ENOMEM. In any other shortage of memory the library ends the process by abort().
  *
  * Environment. With FOREREAD_CHECK=FILE, each client appends a report to FILE when it ends: the
- * differences between its list and the program's reads. XDG_DATA_HOME or HOME names the folder with
- * the profiles of measured devices. A program with more rights than the user who started it
+ * differences between its list and the program's reads. The folder with the profiles of measured
+ * devices is found by XDG_DATA_HOME or HOME. A program with more rights than the user who started it
  * (set-user-ID, file capabilities) ignores these and all other variables: that user must not choose
  * the files that it opens.
  */

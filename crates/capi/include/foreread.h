@@ -24,7 +24,7 @@
  * LD_PRELOAD=libforeread.so.1, these calls are intercepted: read, pread, readv, preadv and
  * preadv2, in all their variants. Their results and errno are the kernel's. A read of a descriptor
  * without a region costs one load and one comparison. A read that reaches past the end of the file
- * is matched up to the end; a read that begins there is not matched.
+ * is matched up to the end. A read that begins at or past the end is not matched.
  *
  * Other reads are not intercepted: stdio (fread and the like call the C library's own read), C++
  * streams for the same reason, mmap, sendfile, splice, copy_file_range, asynchronous reads of the C
@@ -51,8 +51,8 @@
  * refused with -ENOMEM. In any other shortage of memory the library ends the process by abort().
  *
  * Environment. With FOREREAD_CHECK=FILE, each client appends a report to FILE when it ends: the
- * differences between its list and the program's reads. XDG_DATA_HOME or HOME names the folder with
- * the profiles of measured devices. A program with more rights than the user who started it
+ * differences between its list and the program's reads. The folder with the profiles of measured
+ * devices is found by XDG_DATA_HOME or HOME. A program with more rights than the user who started it
  * (set-user-ID, file capabilities) ignores these and all other variables: that user must not choose
  * the files that it opens.
  */
@@ -298,9 +298,9 @@ int foreread_register_client(foreread_client **client,
  * Ends a client: stops fetching, removes its regions, and writes its report if one was
  * requested.
  *
- * May be called from the callback. A call or callback that is still running on the client runs to
- * its end, and the fetching and the report end after it: the callback's argument has to outlive
- * it. Fetched pages stay in memory.
+ * May be called from the callback. Calls and callbacks that are still running on the client finish
+ * first: only then the fetching stops and the report is written. The callback's argument has to
+ * outlive them. Fetched pages stay in memory.
  *
  * @return 0, -EINVAL (not a client), or -ECHILD.
  */
@@ -410,8 +410,8 @@ int foreread_reading(foreread_client *client, int fd, uint64_t offset, uint64_t 
 
 /**
  * Reports that a read announced by foreread_reading() is over, and how long it took. The wait
- * shows the library how far ahead to fetch, and how much. Reads of a client with FOREREAD_TIMED
- * count as made only when they are reported here. For other clients this call does nothing.
+ * shows the library how far ahead to fetch, and how much. For a client with FOREREAD_TIMED, fetched
+ * bytes count as read only when the read is reported here. For other clients this call does nothing.
  *
  * @param length       bytes read, which may be fewer than announced.
  * @param nanoseconds  duration of the read, which ends now.
@@ -433,11 +433,11 @@ int foreread_get_stats(foreread_client *client,
                        foreread_stats *stats);
 
 /**
- * Ends a client as foreread_unregister_client() does, and writes its final statistics to stats: as
- * many members as its struct_size covers. Their account is closed: each byte issued is useful,
- * late, wasted, evicted or infill.
+ * Ends a client, and writes its final statistics to stats: as many members as its struct_size
+ * covers. Their account is closed: each byte issued is useful, late, wasted, evicted or infill.
  *
- * The client has ended when this returns, even if other threads are in calls on it.
+ * Unlike after foreread_unregister_client(), the client has ended when this returns, even if other
+ * threads are in calls on it.
  *
  * @return 0;
  *         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too

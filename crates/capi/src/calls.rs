@@ -96,9 +96,9 @@ pub unsafe extern "C" fn foreread_register_client(
 /// Ends a client: stops fetching, removes its regions, and writes its report if one was
 /// requested.
 ///
-/// May be called from the callback. A call or callback that is still running on the client runs to
-/// its end, and the fetching and the report end after it: the callback's argument has to outlive
-/// it. Fetched pages stay in memory.
+/// May be called from the callback. Calls and callbacks that are still running on the client finish
+/// first: only then the fetching stops and the report is written. The callback's argument has to
+/// outlive them. Fetched pages stay in memory.
 ///
 /// @return 0, -EINVAL (not a client), or -ECHILD.
 #[unsafe(no_mangle)]
@@ -255,8 +255,8 @@ pub unsafe extern "C" fn foreread_reading(
 }
 
 /// Reports that a read announced by foreread_reading() is over, and how long it took. The wait
-/// shows the library how far ahead to fetch, and how much. Reads of a client with FOREREAD_TIMED
-/// count as made only when they are reported here. For other clients this call does nothing.
+/// shows the library how far ahead to fetch, and how much. For a client with FOREREAD_TIMED, fetched
+/// bytes count as read only when the read is reported here. For other clients this call does nothing.
 ///
 /// @param length       bytes read, which may be fewer than announced.
 /// @param nanoseconds  duration of the read, which ends now.
@@ -295,11 +295,11 @@ pub unsafe extern "C" fn foreread_get_stats(
     })
 }
 
-/// Ends a client as foreread_unregister_client() does, and writes its final statistics to stats: as
-/// many members as its struct_size covers. Their account is closed: each byte issued is useful,
-/// late, wasted, evicted or infill.
+/// Ends a client, and writes its final statistics to stats: as many members as its struct_size
+/// covers. Their account is closed: each byte issued is useful, late, wasted, evicted or infill.
 ///
-/// The client has ended when this returns, even if other threads are in calls on it.
+/// Unlike after foreread_unregister_client(), the client has ended when this returns, even if other
+/// threads are in calls on it.
 ///
 /// @return 0;
 ///         -EFAULT (null stats), -EINVAL (not a client, or one that has ended, or struct_size too
