@@ -1,6 +1,7 @@
 /* The extension: its entry, and a VFS that watches the databases that SQLite opens.
  *
- * Purpose: every database that the process opens by its default VFS from now on gets a watch (watch.c).
+ * Purpose: every database that the process opens by its default VFS, or by vfs=foreread, from now on gets a
+ * watch (watch.c).
  * Invariant: every method returns the result of the real VFS. Only main databases and their WALs are
  * watched, not journals and temporary files.
  * Data flow: opens → real VFS → watch_database, watch_wal.

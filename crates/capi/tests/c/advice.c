@@ -1,5 +1,5 @@
-/* The kernel's read-ahead is off on the program's descriptor while the list reads its file in no
- * order, and only then; a program that has chosen for itself keeps its choice. */
+/* The kernel's read-ahead is off on the program's descriptor only while the list reads its file in no order.
+ * Advice of the program itself stays. */
 #include "check.h"
 #include "foreread.h"
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ static int resident(int fd, int number)
 	return answer & 1;
 }
 
-/* Whether two reads in a row make the kernel read on. What it reads on may still be on its way. */
+/* True if two consecutive reads start the kernel's read-ahead, whose pages may still be on their way. */
 static int reads_ahead(int fd, int number)
 {
 	int i;
@@ -43,8 +43,8 @@ static int cold(void)
 	return fd;
 }
 
-/* A client whose list reads the first half of the file, every other page, by this stride; the
- * program is a quarter of the way through. */
+/* A client whose list reads every other page of the first half of the file, by this stride. The program has
+ * read a quarter of the list. */
 static foreread_client *under_way(int fd, int stride)
 {
 	static foreread_entry list[PAGES / 4];
@@ -65,8 +65,7 @@ static foreread_client *under_way(int fd, int stride)
 	return c;
 }
 
-/* Whoever shares the opening has the kernel's read-ahead when the descriptor is closed, by whatever
- * call. */
+/* After any call that closes the descriptor, the kernel reads ahead for other descriptors of the opening. */
 static void closed_by(int (*close_it)(int), int number)
 {
 	int fd = cold(), other = dup(fd);
@@ -90,7 +89,7 @@ static int by_dup3(int fd)
 	return dup3(STDIN_FILENO, fd, O_CLOEXEC);
 }
 
-/* Nor does the end of a process keep it off. */
+/* The same after the end of a process. */
 static void ended(void)
 {
 	int fd = cold(), status = -1;
@@ -145,7 +144,7 @@ int main(int argc, char **argv)
 	SAME(foreread_unregister_client(c), 0);
 	CHECK(close(fd) == 0);
 
-	/* Advice that the kernel refuses chooses nothing: the number is free, and becomes the file's. */
+	/* Advice that the kernel refuses does not count: the number is free, and becomes the file's. */
 	fd = cold();
 	CHECK(close(fd) == 0);
 	SAME(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL), EBADF);
@@ -155,7 +154,7 @@ int main(int argc, char **argv)
 	SAME(foreread_unregister_client(c), 0);
 	CHECK(close(fd) == 0);
 
-	/* Chosen while the list was read. */
+	/* Advice of the program while the list was read. */
 	fd = cold();
 	c = under_way(fd, 101);
 	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
@@ -163,7 +162,7 @@ int main(int argc, char **argv)
 	CHECK(!reads_ahead(fd, 900));
 	CHECK(close(fd) == 0);
 
-	/* A list that has run out says nothing of what is read next. */
+	/* A list that has run out has no next reads. */
 	fd = cold();
 	c = under_way(fd, 101);
 	SAME(foreread_at(c, PAGES / 4 - 1), 0);

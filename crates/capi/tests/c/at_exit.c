@@ -1,9 +1,9 @@
-/* A client that lives to the end of the process reports all the same, and nobody hangs. */
+/* A client that the program does not end writes its report at the end of the process, which does not hang. */
 #include "check.h"
 #include "foreread.h"
 
 #ifdef __SANITIZE_ADDRESS__
-/* A thread of the library may just be starting at the exit: what it is given passes for a leak. */
+/* A thread of the library may just be starting at the exit. Its argument counts as a leak. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)

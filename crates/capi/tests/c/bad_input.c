@@ -1,9 +1,9 @@
-/* Every wrong argument has its code, and none harms. */
+/* Every wrong argument has its error code, and does no harm. */
 #include "check.h"
 #include "foreread.h"
 #include <sys/resource.h>
 
-/* In a child of its own: what a limit leaves no memory for is refused. */
+/* In a child: a list is refused if a limit leaves no memory for it. */
 static void without_memory(int fd)
 {
 	static foreread_entry list[100000];
@@ -39,7 +39,7 @@ static void without_rights(int fd)
 	SAME(foreread_unregister_client(c), 0);
 }
 
-/* A report that cannot be written, and nowhere to say so. */
+/* A report that cannot be written, while standard error cannot be written either. */
 static void without_report(int fd)
 {
 	foreread_options options;
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	SAME(foreread_register_client(NULL, NULL, NULL, NULL), -EFAULT);
 	memset(&options, 0, sizeof(options));
 	SAME(foreread_register_client(&c, &options, NULL, NULL), -EINVAL);
-	/* A size that was never set, where zeros follow and then no memory. */
+	/* A size that was never set, followed by zeros, and then by unmapped memory. */
 	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(page != MAP_FAILED && munmap(page + 4096, 4096) == 0);
 	memset(page, 0x7f, sizeof(options.struct_size));
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	future.newer = 0;
 	SAME(foreread_register_client(&c, &future.known, NULL, NULL), 0);
 
-	/* What is not a client. */
+	/* Values that are no clients. */
 	SAME(foreread_register_client(&gone, NULL, NULL, NULL), 0);
 	SAME(foreread_unregister_client(gone), 0);
 	SAME(foreread_unregister_client(gone), -EINVAL);
@@ -182,14 +182,14 @@ int main(int argc, char **argv)
 	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), -EBADF);
 	entry.fd = FOREREAD_FIRST_FILE + 5;
 	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), -EBADF);
-	/* Past the end of the file: an entry like others, fetched where there is something. */
+	/* An entry past the end of the file is accepted. */
 	entry.fd = fd;
 	entry.offset = 1 << 20;
 	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET | FOREREAD_DONE), 1);
 	SAME(foreread_at(c, 1), -ERANGE);
 	SAME(foreread_at(c, 0), 0);
 
-	/* Telling. */
+	/* Reports of reads, and statistics. */
 	SAME(foreread_reading(c, other, 0, 1), -EBADF);
 	SAME(foreread_reading(c, -1, 0, 1), -EBADF);
 	SAME(foreread_reading(c, fd, UINT64_MAX, 2), -EINVAL);
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	SAME(stats.accepted, 1);
 	CHECK(stats.ahead == 0x5555555555555555u);
 
-	/* A closed descriptor: its entries are refused, and the list goes on. */
+	/* A closed descriptor: its entries are refused, and the list stays. */
 	CHECK(close(fd) == 0);
 	entry.offset = 0;
 	SAME(foreread_request_prefetching(c, &entry, 1, FOREREAD_SET), -EBADF);

@@ -1,5 +1,5 @@
-/* A thread cancelled in a read of a registered descriptor ends as ever, one cancelled in a call or in
- * the callback ends after it, and the library goes on. */
+/* A thread that is cancelled in a read of a registered descriptor ends as without the library. A thread that
+ * is cancelled in a call or in the callback ends after it. The library continues. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
@@ -15,8 +15,7 @@ static void *reader(void *arg)
 	return arg;
 }
 
-/* Nothing lies on the stack of a thread that is cancelled there: the address sanitizer would take it for
- * still in use. */
+/* Not on the stack of a thread that is cancelled: the address sanitizer would regard it as still in use. */
 static foreread_client *own;
 static int called;
 static char byte;
@@ -25,7 +24,7 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 		     int64_t requested_offset)
 {
 	(void)arg, (void)marked_fd, (void)marked_offset;
-	/* A place where a thread is cancelled that may be. */
+	/* A cancellation point. */
 	SAME(pread(requested_fd, &byte, 1, requested_offset), 1);
 	called++;
 }

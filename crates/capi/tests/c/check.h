@@ -1,5 +1,5 @@
-/* What the test programs share. A program is called with a directory of its own, and exits with 0
- * (as it should), 1 (not so; the line is on stderr) or 77 (cannot be tested here). */
+/* Common parts of the test programs. A program is called with a directory of its own, and exits with 0
+ * (success), 1 (failure; the line is on stderr) or 77 (cannot be tested here). */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -46,7 +46,7 @@ static inline unsigned char byte_at(size_t offset)
 	return (unsigned char)(offset * 31 + offset / 251);
 }
 
-/* Makes a file in the program's directory and leaves its path. */
+/* Makes a file in the program's directory. Stores its path in `path`. */
 static inline void make_path(char path[PATH_MAX], const char *folder, const char *name, size_t size)
 {
 	size_t i;
@@ -72,7 +72,7 @@ static inline int make_file(const char *folder, const char *name, size_t size)
 	return fd;
 }
 
-/* Takes a file out of memory; whether that worked. */
+/* Drops a file from memory. True if that worked. */
 static inline int evict(const char *path)
 {
 	unsigned char there[1 << 16];
@@ -95,7 +95,7 @@ static inline int evict(const char *path)
 	return left == 0;
 }
 
-/* Reads one byte where it is and checks that it is the right one. */
+/* Reads one byte at `offset`, and checks it. */
 static inline void read_byte(int fd, off_t offset)
 {
 	unsigned char byte = 0;

@@ -1,4 +1,4 @@
-/* The end of a client tells what became of every byte issued, whoever else uses the client. */
+/* At the end of a client, each byte issued is accounted for, even while other threads use the client. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
@@ -13,7 +13,7 @@ static uint64_t accounted(const foreread_stats *stats)
 	return stats->useful + stats->late + stats->wasted + stats->evicted + stats->infill;
 }
 
-/* Whether a page is in memory before long. */
+/* True if a page arrives in memory soon. */
 static int arrives(unsigned char *page)
 {
 	unsigned char there = 0;
@@ -28,8 +28,8 @@ static int arrives(unsigned char *page)
 	return 0;
 }
 
-/* Every other page is announced, and half of those are read. What lies between is infill where the
- * device makes it pay. */
+/* Every other page is listed, and half of these are read. The pages between them are infill, if that pays on
+ * the device. */
 static void partly_read(const char *path)
 {
 	static foreread_entry entries[PAGES / 2];
@@ -67,7 +67,7 @@ static void partly_read(const char *path)
 	SAME(foreread_unregister_client(c), -EINVAL);
 }
 
-/* As much as the structure covers. */
+/* Only members that the structure covers are written. */
 static void short_structure(void)
 {
 	foreread_stats stats;
@@ -89,7 +89,7 @@ static void finishes(void *arg, int marked_fd, int64_t marked_offset, int reques
 	SAME(foreread_finish_client(c, stats), 0);
 }
 
-/* The callback may be what ends it. */
+/* The callback may end the client. */
 static void in_callback(void)
 {
 	foreread_stats stats;
@@ -120,7 +120,7 @@ static void *reads(void *arg)
 	return arg;
 }
 
-/* A callback that runs on another thread does not hold up the end. */
+/* A callback that runs on another thread does not delay the end. */
 static void in_use(void)
 {
 	foreread_stats stats;
@@ -147,7 +147,7 @@ static void *ends(void *arg)
 	return NULL;
 }
 
-/* Of several threads that finish a client, one does. */
+/* If several threads finish a client, one succeeds. */
 static void once(void)
 {
 	pthread_t threads[4];

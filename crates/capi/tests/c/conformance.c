@@ -1,7 +1,6 @@
-/* Calls every function that the library stands in for, with null, closed, foreign, wrong-kind and hostile arguments, in
- * every state that the library can be in, and prints what each call answers: its result, errno, the memory it wrote, the
- * cursor, and the table of descriptors. The same with the library and without; compiled with PLAIN, the program does not
- * know of it. */
+/* Calls every intercepted function with null, closed, foreign, wrong-kind and hostile arguments, in every state of the
+ * library. Prints the effects of each call: its result, errno, the memory it wrote, the cursor, and the table of
+ * descriptors. The output must be the same with and without the library. Compiled with PLAIN, the program does not use it. */
 #include "check.h"
 #ifndef PLAIN
 #include "foreread.h"
@@ -13,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* What programs compiled with _FORTIFY_SOURCE call. */
+/* Functions that programs compiled with _FORTIFY_SOURCE call. */
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t space);
 ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size_t space);
 ssize_t __pread64_chk(int fd, void *buffer, size_t size, off64_t offset, size_t space);
@@ -21,11 +20,11 @@ ssize_t __pread64_chk(int fd, void *buffer, size_t size, off64_t offset, size_t 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define FILE_BYTES 5000
 #define BUFFER 8192
-/* Of errno before each call: one that no call sets. */
+/* errno before each call: a value that no call sets. */
 #define BEFORE 4711
 
 static unsigned char *buffer;
-/* The last bytes before memory that is not there. */
+/* The last bytes before unreadable memory. */
 static unsigned char *edge;
 static void *nowhere, *unreadable, *unwritable;
 static const char *state;
@@ -34,7 +33,7 @@ static const char *state;
 
 enum { FILE_, OTHER, EMPTY, FOLDER, WRITE_ONLY, PATH_ONLY, NULL_DEVICE, PIPE, PIPE_END, SOCKET, KINDS };
 static int open_[KINDS];
-/* Any number a program may come up with. */
+/* Numbers that are no open descriptors. */
 static const int numbers[] = {-1, 4000, 1 << 20, (1 << 20) - 1, INT_MAX, INT_MIN};
 static int descriptors[KINDS + LENGTH(numbers)];
 
@@ -73,7 +72,7 @@ static void close_all(void)
 		close(fd);
 }
 
-/* What the table of descriptors is like, its numbers and their flags. */
+/* A hash of the table of descriptors: its numbers and their flags. */
 static unsigned int table(void)
 {
 	unsigned int sum = 0;
@@ -111,7 +110,7 @@ static __attribute__((format(printf, 2, 3))) void tell(long result, const char *
 	       (long long)lseek(open_[FILE_], 0, SEEK_CUR));
 }
 
-/* After some calls. */
+/* Prints the table of descriptors after some calls. */
 static void tell_table(const char *calls, int fd)
 {
 	printf("%s: descriptors after %s of %d: %08x\n", state, calls, fd, table());
@@ -125,7 +124,7 @@ static void tell_table(const char *calls, int fd)
 		tell(result_, __VA_ARGS__);                                                \
 	} while (0)
 
-/* Through pointers: the compiler would know what is wrong with the arguments. */
+/* Through pointers, because the compiler would warn of wrong arguments. */
 static ssize_t (*volatile do_read)(int, void *, size_t) = read;
 static ssize_t (*volatile do_pread)(int, void *, size_t, off_t) = pread;
 static ssize_t (*volatile do_pread64)(int, void *, size_t, off64_t) = pread64;
@@ -147,7 +146,7 @@ static const off_t offsets[] = {0, 4990, FILE_BYTES, -1, LLONG_MIN, LLONG_MAX};
 
 static void reads(int fd)
 {
-	/* More than is there goes no further than the buffer: the file is smaller. */
+	/* Sizes beyond the buffer do no harm, because the file is smaller than the buffer. */
 	struct {
 		void *to;
 		size_t size;
@@ -182,7 +181,7 @@ static void vectors(int fd)
 	struct iovec good[3] = {{buffer, 100}, {NULL, 0}, {buffer + 100, 4000}};
 	struct iovec bad[2] = {{buffer, 10}, {nowhere, 10}};
 	struct iovec huge[2] = {{buffer, SSIZE_MAX}, {buffer, SSIZE_MAX}};
-	/* The second lies where nothing is. */
+	/* Its second element is in unreadable memory. */
 	struct iovec *half = (struct iovec *)(void *)(edge + 100 - sizeof(struct iovec));
 	const struct {
 		const struct iovec *parts;
@@ -230,7 +229,7 @@ static void advises(int fd)
 		}
 }
 
-/* Numbers that are free. */
+/* A free number. */
 #define FREE 200
 
 static void copies(int fd)
@@ -293,7 +292,7 @@ static void call_all(void)
 	}
 	for (i = 0; i < 3; i++)
 		overflows((int)i);
-	/* The number becomes another file's, then nobody's. */
+	/* The number becomes another file's, and is closed then. */
 	CALL(do_dup2(open_[EMPTY], open_[FILE_]), "dup2 onto the file");
 	CALL(do_read(open_[FILE_], buffer, 100), "read of what it is now");
 	for (i = 0; i < LENGTH(descriptors); i++) {
@@ -316,7 +315,7 @@ static void answers_nothing(void *arg, int marked_fd, int64_t marked, int fd, in
 	char byte;
 
 	(void)arg, (void)marked_fd, (void)marked, (void)offset;
-	/* The callback may do what it likes with errno. */
+	/* The callback may change errno. */
 	CHECK(pread(fd, &byte, 1, 0) <= 1);
 	errno = EXDEV;
 }
@@ -379,7 +378,7 @@ static void in_child(void)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A state with all open, and closed after it. */
+/* A state, in which all descriptors are open; they are closed after it. */
 #define STATE(name, before, act, after)                                                    \
 	do {                                                                               \
 		state = name;                                                              \

@@ -1,4 +1,4 @@
-/* Which reads count: those through a registered descriptor, as long as it is that descriptor. */
+/* Only reads through a registered descriptor are matched, and only until it is closed or replaced. */
 #include "check.h"
 #include "foreread.h"
 
@@ -24,7 +24,7 @@ static uint64_t counted(void)
 	return stats.listed + stats.unlisted;
 }
 
-/* How many reads one read is counted as. */
+/* Checks the number of reads that one read counts as. */
 #define COUNTED(read_, wanted)                                                             \
 	do {                                                                               \
 		uint64_t before_ = counted();                                              \
@@ -43,7 +43,7 @@ static long resident_kib(void)
 	return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Regions that come and go leave no memory behind. */
+/* Repeated registrations and removals of regions leak no memory. */
 static void come_and_go(int fd)
 {
 	foreread_client *c = NULL;
@@ -103,13 +103,13 @@ int main(int argc, char **argv)
 	COUNTED(pread(other, bytes, 4, 200), 0);
 	COUNTED(pread(copy, bytes, 4, 200), 0);
 
-	/* The number is another file's: by dup2, dup3, close, and by a closing that nobody saw. */
+	/* The number refers to another file: by dup2, dup3, close, and by a closing that was not intercepted. */
 	CHECK(close(other) == 0);
 	other = open(other_path, O_RDONLY);
 	CHECK(dup2(other, fd) == fd);
 	COUNTED(pread(fd, bytes, 4, 200), 0);
 	CHECK(dup2(copy, fd) == fd);
-	/* The same file once more, but not the descriptor that was registered. */
+	/* The same file again, but not the registered descriptor. */
 	COUNTED(pread(fd, bytes, 4, 200), 0);
 	CHECK(foreread_register_region(c, fd, 100, 9000) >= 0);
 	COUNTED(pread(fd, bytes, 4, 200), 1);

@@ -1,4 +1,4 @@
-/* A list far longer than there is room for, handed over from the callback as it runs out. */
+/* A list far longer than its capacity, which the callback extends each time it runs out. */
 #include "check.h"
 #include "foreread.h"
 
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	for (n = 0; n < ALL; n++) {
 		foreread_entry entry = entry_of(n);
 
-		/* By number and by what is read, in turns. */
+		/* Reported by number and by the bytes, in turns. */
 		if (n % 2)
 			SAME(foreread_at(c, n), 0);
 		else

@@ -1,8 +1,8 @@
-/* A library that fails within says so at the end, and what it did until then; the program goes on.
+/* After an internal failure of the library, the end of the client returns an error and the account so far. The
+ * program continues.
  *
- * What fails, once, is the clock on the engine's thread, when it has just slept: a thread of Rust's
- * that fails while it falls asleep would end the process. The program's functions are found before the
- * C library's. */
+ * The clock fails once on the engine's thread, directly after a sleep: a Rust thread that fails while it falls
+ * asleep would end the process. The program's own clock function is found before the C library's. */
 #include "check.h"
 #include "foreread.h"
 #include <dirent.h>
@@ -41,7 +41,7 @@ long syscall(long number, ...)
 		a[i] = va_arg(list, long);
 	va_end(list);
 	result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	/* A sleep has a limit, the wait for a lock has none. */
+	/* A sleep has a time limit; the wait for a lock has none. */
 	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && a[3] != 0)
 		has_slept = 1;
 	return result;
@@ -63,7 +63,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return real(clock, now);
 }
 
-/* Whether a thread of the engine's name runs. */
+/* True if a thread with the engine's name runs. */
 static int engine_runs(void)
 {
 	char path[300], name[32];

@@ -1,5 +1,5 @@
-/* A child has none of the library's threads: calls say so, reads pass, and a client of its own
- * works. */
+/* A child has none of the library's threads: calls return an error, reads work unmatched, and a client of its
+ * own works. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void child(int in_callback)
 	read_byte(fd, 0);
 	read_byte(fd, 300);
 	SAME(foreread_get_stats(own, &stats), 0);
-	/* A callback's own reads are not looked up, in a child neither. */
+	/* A callback's own reads are not matched, not even in a child. */
 	SAME(stats.listed, !in_callback);
 	SAME(stats.unlisted, !in_callback);
 	SAME(foreread_at(c, 0), -ECHILD);
@@ -53,7 +53,7 @@ static void forked(int in_callback)
 	if (pid == 0) {
 		child(in_callback);
 #ifdef __SANITIZE_ADDRESS__
-		/* What the parent's threads hold is lost here, which the sanitizer calls a leak. */
+		/* Memory of the parent's threads is lost here, which the sanitizer regards as a leak. */
 		_exit(0);
 #endif
 		exit(0);
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	/* It supplies nothing, and is asked again all the same, after a while. */
+	/* It supplies no entries, and is called again after some reads. */
 	for (i = 0; i < 8; i++)
 		read_byte(fd, 300 + i);
 	CHECK(calls > 1);

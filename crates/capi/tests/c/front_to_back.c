@@ -1,10 +1,10 @@
-/* The kernel reads twice as far ahead on the program's descriptor while the list reads its file from front to back; a
- * program that has chosen for itself keeps its choice. */
+/* The kernel reads twice as far ahead on the program's descriptor while the list reads its file from front to back.
+ * Advice of the program itself stays. */
 #include "check.h"
 #include "foreread.h"
 #include <sys/mman.h>
 
-/* The file goes on further than any usual read-ahead after what is read of it. */
+/* After the part that is read, the file is longer than any usual read-ahead. */
 enum { PAGE = 4096, READ = 8192, PAGES = 24576 };
 
 static char path[PATH_MAX];
@@ -24,7 +24,7 @@ static int resident(int fd)
 	return pages;
 }
 
-/* Reads the first part of the file; how many pages are in memory when nothing more arrives. */
+/* Reads the first part of the file. Returns the number of pages in memory when no more arrive. */
 static int read_on(int fd)
 {
 	int i, before, now = 0;
@@ -81,7 +81,7 @@ static int read_plain(void)
 
 int main(int argc, char **argv)
 {
-	/* Whoever clears all memory may come between two counts, but not each time. */
+	/* Another process may drop the caches between two counts, but not each time. */
 	enum { TURNS = 10 };
 	int turn, plain, listed, chosen;
 

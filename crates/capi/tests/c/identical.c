@@ -1,12 +1,12 @@
-/* Prints what every kind of read answers: bytes, results and errno. The same with the library and
- * without; compiled with PLAIN, the program does not know of it. */
+/* Prints the effects of every kind of read: bytes, results and errno. The output must be the same with and
+ * without the library. Compiled with PLAIN, the program does not use it. */
 #include "check.h"
 #ifndef PLAIN
 #include "foreread.h"
 #endif
 
 static unsigned char buffer[70000];
-/* Out of the compiler's sight: it would know what is wrong with these. */
+/* Volatile, because the compiler would warn of these values. */
 static void *volatile nowhere = (void *)8;
 static volatile int minus_one = -1;
 static volatile size_t very_much = (size_t)SSIZE_MAX;
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	if (pread(fd, buffer, 10, 0) == 10)
 		printf("errno after a success %d\n", errno);
 #ifndef PLAIN
-	/* A thread that is only being started when the program ends is a leak to the sanitizer. */
+	/* The sanitizer regards a thread that is just starting at the program's end as a leak. */
 	SAME(foreread_unregister_client(c), 0);
 #endif
 	return 0;

@@ -1,5 +1,5 @@
-/* What is intercepted and what has to be told, means by means: nothing is counted twice, and nothing that was
- * not told of. */
+/* For each way of reading, whether it is intercepted or must be reported: no read counts twice, and no
+ * unreported one counts. */
 #include "check.h"
 #include "foreread.h"
 
@@ -16,7 +16,7 @@ static const char *folder;
 static char *page;
 static int fd;
 
-/* Each reads page n of the file; 0 where this machine cannot. */
+/* Each of these reads page n of the file; 0 if this machine cannot. */
 static int by_pread(int n)
 {
 	return pread(fd, page, PAGE, (off_t)n * PAGE) == PAGE;
@@ -60,7 +60,7 @@ static int by_system_call(int n)
 	return syscall(SYS_pread64, fd, page, (size_t)PAGE, (off_t)n * PAGE) == PAGE;
 }
 
-/* Into a file: any kernel can do that. */
+/* The target of copies is a file, because every kernel can copy to a file. */
 static int target(void)
 {
 	static int made = -1;
@@ -74,7 +74,7 @@ static int target(void)
 	return made;
 }
 
-/* What arrived there. */
+/* Reads the copied bytes. */
 static int arrived(void)
 {
 	return syscall(SYS_pread64, target(), page, (size_t)PAGE, (off_t)0) == PAGE;
@@ -166,7 +166,7 @@ static int by_io_uring(int n)
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
 		return 0;
-	/* What it said is taken. */
+	/* The result is consumed. */
 	tail = (unsigned *)(void *)(rings + params.cq_off.tail);
 	__atomic_store_n((unsigned *)(void *)(rings + params.cq_off.head),
 			 __atomic_load_n(tail, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
@@ -192,8 +192,8 @@ static void check_page(int n)
 		SAME((unsigned char)page[i], byte_at((size_t)n * PAGE + i));
 }
 
-/* Entries of a descriptor that reads past the page cache are followed, and not fetched; of the same file
- * through another, they are. */
+/* Entries of a descriptor that reads past the page cache are matched, but not fetched. Entries of another
+ * descriptor of the same file are fetched. */
 static void direct(const char *path)
 {
 	foreread_entry list[PAGES];

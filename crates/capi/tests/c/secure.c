@@ -1,5 +1,5 @@
-/* Reads a file in a way that is not on its list, so that a report has something to say. secure.rs runs it as a set-user-ID
- * program, and with hostile files in the places that the environment names. */
+/* Reads a file differently from its list, so that a report has a difference. secure.rs runs it as a set-user-ID program, and
+ * with hostile files in the places that the environment names. */
 #include "check.h"
 #include "foreread.h"
 

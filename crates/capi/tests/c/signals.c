@@ -1,5 +1,5 @@
-/* A signal handler that reads a registered descriptor, whatever it interrupts: no deadlock, the
- * right bytes, and no callback from the handler. */
+/* A signal handler that reads a registered descriptor at any time: no deadlock, the right bytes, and no callback
+ * from the handler. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
@@ -50,8 +50,8 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 
 static int forking;
 
-/* While the library is ready for a fork, its locks held: its own preparation was registered later,
- * where it is part of the program, and so is done by now. */
+/* Called before a fork. Such handlers run in reverse order of registration. The library registers its own later, if it
+ * is linked as an archive. Then its handler has run by now, and it holds its locks. */
 static void prepared(void)
 {
 	int i;
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	SAME(wrong, 0);
 	CHECK(handled >= 3000);
 	CHECK(called > 0);
-	/* Some of them must have come while the library was at work. */
+	/* Some signals must have arrived inside the library. */
 	CHECK(refused > 0);
 	forking = 1;
 	child = fork();

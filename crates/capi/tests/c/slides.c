@@ -1,5 +1,5 @@
-/* The talk's worked example, slide by slide: files A and B of 450 bytes, a client, three regions, a
- * list, and a program that keeps to it, leaves it, and runs out of it. */
+/* The talk's worked example, slide by slide: files A and B of 450 bytes, a client, three regions, a list, and a
+ * program that follows the list, leaves it, and uses it up. */
 #include "check.h"
 #include "libprefetch.h"
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	SAME(n, 3);
 	SAME(told.calls, 0);
 
-	/* "pread(A, ..., 100);": on the list, nobody is asked. */
+	/* "pread(A, ..., 100);": on the list, so no callback. */
 	read_byte(A, 100);
 	SAME(told.calls, 0);
 
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	read_byte(B, 350);
 	told_of(1, A, 100, B, 350);
 
-	/* "pread(A, ..., 400);": in no region, of no concern. */
+	/* "pread(A, ..., 400);": in no region, so not matched. */
 	read_byte(A, 400);
 	SAME(told.calls, 1);
 

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-/* Descriptors that the program closes to say that it is in the library from now on, and that it is not. */
+/* Descriptors that the program closes to mark that it enters and leaves the library. */
 #define ENTERS (-1001)
 #define LEAVES (-1002)
 /* CLOSE_RANGE_UNSHARE: into a table of the thread's own. */
@@ -31,7 +31,7 @@ static const int calls[] = {
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* Has the kernel ask about those; the descriptor that it asks by, or -1. */
+/* Makes the kernel ask about these calls. Returns the descriptor for its questions, or -1. */
 static int ask(void)
 {
 	struct sock_filter code[CALLS + 3];
@@ -68,7 +68,7 @@ static void pass_on(int by, int fd)
 	CHECK(sendmsg(by, &message, 0) == 1);
 }
 
-/* The descriptor passed on; -1 if the other side has none. */
+/* Receives a descriptor; -1 if the sender has none. */
 static int passed(int by)
 {
 	char room[CMSG_SPACE(sizeof(int))], byte;
@@ -84,7 +84,7 @@ static int passed(int by)
 	return fd;
 }
 
-/* Lets every call go on, and counts those that change the program's table while it is in the library. */
+/* Permits every call, and counts those that change the program's table while the program is in the library. */
 static int watch(int by, pid_t program)
 {
 	struct seccomp_notif question;
@@ -122,12 +122,12 @@ static int watch(int by, pid_t program)
 		if (first == LEAVES && entered == 3)
 			break;
 	}
-	/* That the library's own threads open files was seen: it would have been seen in the program's table. */
+	/* The library's threads were seen to open files. So the same in the program's table would have been seen. */
 	CHECK(entered == 3 && seen_apart > 0);
 	return wrong == 0;
 }
 
-/* Everything that has the library open or look up something. */
+/* All uses for which the library opens or looks up a file. */
 static void use(const char *folder)
 {
 	char path[PATH_MAX], report[PATH_MAX], bytes[4096];
@@ -151,7 +151,7 @@ static void use(const char *folder)
 	memset(entries, 0, sizeof(entries));
 	close(LEAVES);
 	close(ENTERS);
-	/* From front to back, which has the kernel's read-ahead looked at; then about. */
+	/* First from front to back, for which the library examines the kernel's read-ahead, then in no order. */
 	for (i = 0; i < 64; i++) {
 		entries[i].fd = fd;
 		entries[i].offset = (uint64_t)i * 16384;

@@ -1,5 +1,5 @@
-/* Calls and reads from many threads; lists handed over at the same time do not mix; a callback that never returns
- * holds up its own thread only. */
+/* Calls and reads from many threads. Lists that are passed on at the same time do not mix. A callback that never
+ * returns blocks only its own thread. */
 #include "check.h"
 #include "foreread.h"
 #include <pthread.h>
@@ -48,7 +48,7 @@ static void *crowd(void *arg)
 	return NULL;
 }
 
-/* Replaces the list by a long one, which the library takes in parts. */
+/* Replaces the list by a long one, which the library handles in parts. */
 static void *lists(void *arg)
 {
 	foreread_entry *entries = calloc(LONG, sizeof(*entries));

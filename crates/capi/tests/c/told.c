@@ -1,5 +1,5 @@
-/* Programs that read by other means tell: by descriptor, by path, by entry. And what they are
- * told. */
+/* Programs whose reads are not intercepted report them: by descriptor, by path, by entry. Also the arguments of
+ * their callbacks. */
 #include "check.h"
 #include "foreread.h"
 
@@ -11,7 +11,7 @@ static void callback(void *arg, int marked_fd, int64_t marked_offset, int reques
 	char byte;
 
 	calls++;
-	/* Reads of the callback are not looked up. */
+	/* Reads of the callback are not matched. */
 	CHECK(pread(*(int *)arg, &byte, 1, 9000) == 1);
 	SAME(marked_fd, FOREREAD_FIRST_FILE);
 	SAME(marked_offset, 4096);
@@ -30,7 +30,7 @@ static void leave(void *arg, int marked_fd, int64_t marked_offset, int requested
 	SAME(foreread_unregister_client(brief), 0);
 }
 
-/* How often somebody has had the kernel empty its caches; 0 where it does not tell. */
+/* The number of times that the kernel was asked to drop its caches; 0 if it is unknown. */
 static long dropped(void)
 {
 	char line[256];
@@ -45,7 +45,7 @@ static long dropped(void)
 	return times;
 }
 
-/* A list much longer than the budget, in no order: what is told as read makes room for the rest. Whether it did. */
+/* A list much longer than the budget, in no order: reported reads make room for later entries. True if they did. */
 static int made_room(const char *path, unsigned flags)
 {
 	static foreread_entry entries[1024];
@@ -75,8 +75,8 @@ static int made_room(const char *path, unsigned flags)
 	SAME(foreread_request_prefetching(c, entries, 1024, FOREREAD_SET), 1024);
 	stats.struct_size = sizeof(stats);
 	for (i = 0; i < 1024; i++) {
-		/* Whatever order the device is read in, this one is among those that the budget has
-		 * room for. One that was taken out of memory again is not waited for for ever. */
+		/* In any order of fetching, this entry is among those that the budget has room for. If it was
+		 * dropped from memory again, the wait ends. */
 		for (patience = 0; patience < 2000; patience++) {
 			CHECK(mincore(map + entries[i].offset, 4096, &there) == 0);
 			if ((there & 1) || dropped() != before)
@@ -98,7 +98,7 @@ static int made_room(const char *path, unsigned flags)
 	return arrived >= 512 && stats.useful + stats.late >= 4096 * 512;
 }
 
-/* The same; once more where somebody has emptied the caches meanwhile. */
+/* The same, repeated if the caches were dropped meanwhile. */
 static void makes_room(const char *path, unsigned flags)
 {
 	long before;
@@ -114,8 +114,8 @@ static void makes_room(const char *path, unsigned flags)
 	fprintf(stderr, "skipped: the machine's caches are emptied all the time\n");
 }
 
-/* A file is the one that was registered, whatever becomes of its name and of the working directory. A
- * report goes where it was to go. */
+/* A registered file stays the same if its name or the working directory changes. A report is written to the path that was
+ * meant at the registration. */
 static void renamed(const char *folder)
 {
 	foreread_client *c = NULL;
@@ -142,7 +142,7 @@ static void renamed(const char *folder)
 	CHECK(chdir(folder) == 0 && access("its-report", R_OK) == 0 && chdir("/") == 0);
 }
 
-/* What is told of may go on to the last byte that any file can have. */
+/* A reported read may reach to the last byte that any file can have. */
 static void to_the_end(int fd)
 {
 	foreread_entry entries[2] = {{fd, 0, 0, INT64_MAX}, {fd, 0, 100, 1}};
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 	SAME(foreread_request_prefetching(c, entries, 4, FOREREAD_SET | FOREREAD_DONE), 3);
 	SAME(foreread_at(c, 1), 0);
 	SAME(calls, 0);
-	/* The fourth fits now, and is entry 3. */
+	/* Now there is room for the fourth, which is entry 3. */
 	SAME(foreread_request_prefetching(c, entries + 3, 1, FOREREAD_APPEND | FOREREAD_DONE),
 	     1);
 	SAME(foreread_at(c, 4), -ERANGE);
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	SAME(foreread_request_prefetching(c, entries, 3, FOREREAD_APPEND | FOREREAD_DONE), 3);
 	SAME(foreread_reading(c, file, 4100, 1), 0);
 	SAME(calls, 0);
-	/* The last entry, told of by what it reads; then one that is not on the list. */
+	/* The last entry, reported by its bytes; then a read that is not on the list. */
 	SAME(foreread_reading(c, file, 8192, 100), 0);
 	SAME(calls, 1);
 	SAME(foreread_reading(c, file, 5000, 100), 0);
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 	SAME(stats.unlisted, 1);
 	SAME(stats.callbacks, calls);
 
-	/* stdio is not intercepted: it is told of. */
+	/* stdio is not intercepted: its read is reported. */
 	stream = fopen(path, "r");
 	CHECK(stream != NULL);
 	stream_fd = fileno(stream);
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 	make_path(path, argv[1], "cold", 1024 * 8192);
 	if (evict(path)) {
 		makes_room(path, 0);
-		/* What was still on its way may arrive after the client's end. */
+		/* Pages that were still on their way may arrive after the client's end. */
 		for (patience = 0; !evict(path); patience++) {
 			CHECK(patience < 1000);
 			usleep(10000);

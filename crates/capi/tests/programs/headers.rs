@@ -1,5 +1,5 @@
-//! The headers compile as every C and C++ there is, the library exports what is documented and
-//! nothing else, and each call has its man page.
+//! The headers compile in every version of C and C++, the library exports exactly the documented calls and the
+//! interposers, and each call has its man page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use libtest_mimic::Failed;
 use crate::library::{built, here, scratch};
 use crate::program::succeed;
 
-/// A test: its title, what this machine lacks for it, and what it does.
+/// A test: its title, the part that this machine lacks for it, and its function.
 pub type Test = (&'static str, Option<String>, fn() -> Result<(), Failed>);
 
 /// The tests of this module.
@@ -68,7 +68,7 @@ fn as_cpp() -> Result<(), Failed> {
     for standard in ["c++98", "c++17", "c++20"] {
         compiles("c++", standard, "cpp")?;
     }
-    // And link: the declarations have C linkage.
+    // The declarations have C linkage, so this links.
     let source = scratch().join("linkage.cpp");
     fs::write(
         &source,
@@ -102,7 +102,7 @@ fn declared() -> BTreeSet<String> {
         .collect()
 }
 
-/// What is exported without a version: what programs ask for by the C library's.
+/// Exports without a version, because programs ask for them with the C library's version.
 pub const INTERPOSERS: [&str; 16] = [
     "__pread64_chk",
     "__pread_chk",

@@ -1,5 +1,5 @@
-//! What `make install` leaves: programs find it by pkg-config, whichever way they are linked, and `make uninstall`
-//! takes all of it away.
+//! `make install`: programs find the library by pkg-config, for each way of linking, and `make uninstall` removes all
+//! files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::headers::Test;
 use crate::library::{here, scratch};
 use crate::program::succeed;
 
-/// Where it is to be, below the folder that stands for the file system.
+/// The place of the installation, below the folder that stands for the file system.
 const PREFIX: &str = "/opt/foreread";
 
 /// The tests of this module.
@@ -35,18 +35,18 @@ fn missing() -> Option<String> {
     missing.map(|name| format!("no {name}: make build comes first"))
 }
 
-/// The target of the Makefile, in the folder that stands for the file system.
+/// Makes a target of the Makefile, in the folder that stands for the file system.
 fn make(target: &str, root: &Path) -> Result<(), Failed> {
     let mut make = Command::new("make");
     make.arg("-C").arg(top()).args(["-s", target]);
     make.arg(format!("PREFIX={PREFIX}"));
-    // Not what an outer make was told.
+    // Without the flags of an outer make.
     make.env_remove("MAKEFLAGS")
         .arg(format!("DESTDIR={}", root.display()));
     succeed(&mut make).map(drop)
 }
 
-/// What pkg-config answers.
+/// The output of pkg-config.
 fn flags(root: &Path, question: &[&str]) -> Result<Vec<String>, Failed> {
     let folder = root.join(&PREFIX[1..]).join("lib/pkgconfig");
     let mut ask = Command::new("pkg-config");
@@ -103,7 +103,7 @@ fn installed() -> Result<(), Failed> {
     assert!(answers[0].starts_with(b"checksum "));
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 
-    // The man pages refer to each other by where they are.
+    // The man pages refer to each other by their place.
     let page = root.join(&PREFIX[1..]).join("share/man/man3/foreread_at.3");
     assert!(fs::read_to_string(page)?.starts_with(".so man3/"));
     make("uninstall", &root)?;

@@ -1,7 +1,7 @@
 //! The library under test.
 //!
-//! cargo makes no archive for a package's own tests: it is asked for one here, in the profile and
-//! target directory of the tests, and `link.sh` makes the shared library as `make build` does.
+//! cargo builds no archive for a package's own tests. So it is built here, in the profile and target directory of the
+//! tests, and `link.sh` makes the shared library from it, as in `make build`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// Where the library is.
+/// The places of the library.
 #[derive(Debug)]
 pub struct Library {
     /// The archive.
@@ -23,7 +23,7 @@ pub fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where programs are compiled and run: on the file system of the build, not a tmpfs.
+/// The folder in which programs are compiled and run: on the file system of the build, not a tmpfs.
 pub fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }

@@ -1,8 +1,8 @@
-//! C programs (`tests/c`) against the library, as the shared library, the archive and by
-//! preloading; with sanitizers; and the headers, symbols and man pages they go by.
+//! C programs (`tests/c`) with the library: the shared library, the archive, and the preloaded one; with sanitizers.
+//! Also the headers, symbols and man pages.
 //!
-//! A program exits with 0, 1 (and the line that failed on stderr), or 77: it cannot be tested
-//! here. What this machine cannot run is reported as ignored, with the reason.
+//! A program exits with 0, with 1 (and the failed line on stderr), or with 77 if it cannot be tested here. Tests that
+//! this machine cannot run are reported as ignored, with the reason.
 //!
 //! Data flow: [`library::built`] → [`compile`](program::compile) → run in a directory of its own.
 
@@ -15,7 +15,7 @@ mod secure;
 use libtest_mimic::{Arguments, Failed, Trial};
 use program::{Link, PROGRAMS};
 
-/// Programs that print what calls answer, and what is the same.
+/// Programs that print the results of calls, and the titles of their tests.
 const SAME_WITHOUT: [(&str, &str); 2] = [
     ("identical", "reads are the same"),
     (
@@ -24,18 +24,18 @@ const SAME_WITHOUT: [(&str, &str); 2] = [
     ),
 ];
 
-/// What `make test` links, and what `make test-all` does besides.
+/// The ways to link in `make test`, and the additional ones in `make test-all`.
 const QUICK_LINKS: &[Link] = &[Link::Shared, Link::Preload];
 const OTHER_LINKS: &[Link] = &[Link::Archive, Link::Sanitized];
 
-/// Why what forks is not sanitized. One child in 160 waited for a lock of the sanitizer's allocator for ever, which a thread of its parent
-/// had held at the fork.
+/// The reason why programs that fork are not sanitized: a child may wait for ever for a lock of the sanitizer's allocator that a thread of
+/// its parent held at the fork.
 const FORKED: &str =
     "the sanitizer's allocator stays locked in a child, where another thread was in it at the fork";
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // The programs have timers and crowds of threads of their own.
+    // The programs have timers and many threads of their own.
     arguments.test_threads.get_or_insert(1);
     let sanitized = Link::Sanitized.missing();
     let mut trials = Vec::new();
@@ -72,7 +72,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// The ways to link of the ring that the environment names, as for the whole programs (`tests/src/suite.rs`).
+/// The ways to link in the ring of tests that the environment names, as for the whole programs (`tests/src/suite.rs`).
 fn links(arguments: &Arguments) -> &'static [Link] {
     let ring = std::env::var("FOREREAD_RING").unwrap_or_default();
     match ring.as_str() {

@@ -35,7 +35,7 @@ pub const PROGRAMS: &[&str] = &[
     "table",
 ];
 
-/// How a program comes by the library.
+/// The way in which a program gets the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// `-lforeread`, and so before the C library.
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// What this machine lacks for it.
+    /// The part that this machine lacks for it.
     pub fn missing(self) -> Option<String> {
         if self != Self::Sanitized {
             return None;
@@ -87,7 +87,7 @@ impl Link {
 
 const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
-/// The C compiler, warnings being errors.
+/// The C compiler, with warnings as errors.
 pub fn cc() -> Command {
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-Wall", "-Wextra", "-Werror", "-g", "-O1", "-pthread", "-I"])
@@ -133,7 +133,7 @@ pub fn compile(name: &str, link: Link, more: &[&str]) -> Result<PathBuf, Failed>
     Ok(program)
 }
 
-/// Runs a program in a directory of its own; killed when it hangs.
+/// Runs a program in a directory of its own. It is killed if it hangs.
 fn execute(program: &Path, link: Link) -> Result<Output, Failed> {
     let folder = tempfile::tempdir_in(scratch())?;
     let mut command = Command::new(program);
@@ -165,7 +165,7 @@ fn execute(program: &Path, link: Link) -> Result<Output, Failed> {
     })
 }
 
-/// A program that checks itself.
+/// Runs a program that checks itself.
 pub fn run(name: &str, link: Link) -> Result<(), Failed> {
     let output = execute(&compile(name, link, &[])?, link)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -208,8 +208,7 @@ pub fn examples() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A program that prints what its calls answer says the same as one that does not know of the
-/// library.
+/// A program that prints the results of its calls prints the same without the library.
 pub fn same_without(name: &str, link: Link) -> Result<(), Failed> {
     let with = execute(&compile(name, link, &[])?, link)?;
     let plain = scratch().join(format!("{name}-plain-{}", link.title()));
@@ -236,7 +235,7 @@ pub fn same_without(name: &str, link: Link) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether every function that the library stands in for was called, in every state.
+/// Checks that every interposer was called, in every state.
 fn calls_all(said: &str) {
     let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in said.lines() {

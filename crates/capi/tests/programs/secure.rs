@@ -1,5 +1,4 @@
-//! What the environment may have the library do: nothing in a set-user-ID program, and in others nothing but what their
-//! user could do.
+//! The effect of the environment: none in a set-user-ID program, and in others nothing that their user could not do.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -45,14 +44,14 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// A folder that everybody can come to.
+/// A folder that every user can enter.
 fn folder() -> std::io::Result<TempDir> {
     let folder = tempfile::tempdir_in("/var/tmp")?;
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
     Ok(folder)
 }
 
-/// Why no set-user-ID program can be had here.
+/// The reason why set-user-ID programs do not work here; `None` if they do.
 fn unless_set_uid_works() -> Option<String> {
     let run = || -> std::io::Result<bool> {
         let folder = folder()?;
@@ -79,14 +78,14 @@ fn unless_set_uid_works() -> Option<String> {
 fn prepared(name: &OsStr) -> Result<(TempDir, PathBuf, PathBuf), Failed> {
     let folder = folder()?;
     let program = folder.path().join("program");
-    // With the archive: it needs no library that nobody may not come to.
+    // Linked with the archive, because user `nobody` may not be able to reach a shared library.
     fs::copy(compile("secure", Link::Archive, &[])?, &program)?;
     let data = folder.path().join(name);
     fs::write(&data, vec![7; 16384])?;
     Ok((folder, program, data))
 }
 
-/// Has a program run; one that hangs is ended.
+/// A command that runs a program, and kills it if it hangs.
 fn timed(program: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", "60"]).arg(program);
@@ -110,7 +109,7 @@ fn set_uid() -> Result<(), Failed> {
         .env("FOREREAD_CHECK", &report)
         .env("XDG_DATA_HOME", &places)
         .env("HOME", &places)
-        // A thread with so little stack would end the program.
+        // Threads with so little stack would end the program.
         .env("RUST_MIN_STACK", "1")
         .uid(NOBODY)
         .gid(NOBODY);
@@ -121,7 +120,7 @@ fn set_uid() -> Result<(), Failed> {
         "the environment named a file, and root made it"
     );
     assert!(said.stderr.is_empty(), "{said:?}");
-    // The same program without more rights than its user does write it.
+    // Without more rights than its user's, the same program writes it.
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     succeed(&mut run)?;
     assert_eq!(fs::metadata(&report)?.uid(), NOBODY);
@@ -132,7 +131,7 @@ fn report() -> Result<(), Failed> {
     let name = OsStr::from_bytes(b"a\nroot::0:0:\n\x1b[2J\xff");
     let (folder, program, data) = prepared(name)?;
     let report = folder.path().join("report");
-    // Whatever the program's mask is.
+    // With any umask of the program.
     let mut run = Command::new("sh");
     run.args(["-c", "umask 0; exec timeout 60 \"$@\"", "sh"]);
     run.arg(&program).arg(&data).env("FOREREAD_CHECK", &report);
