@@ -38,7 +38,8 @@ pub static MEMORY: Memory = Memory {
     paths: Paths::new(),
 };
 
-/// The cached paths: a type of its own, whose initial value is all zeros, so that it takes no room in the library's file.
+/// The cached paths. They are separate from the other fields of the cache, whose initial values are not all zeros, so that these bytes take
+/// no room in the library's file.
 pub struct Paths(pub UnsafeCell<Kept>);
 
 pub type Kept = [[u8; PATH_MAX]; DIRECTORIES + 1];

@@ -1,6 +1,6 @@
 //! Opens: a new descriptor, reported by the path it was opened by.
 //!
-//! No system call is added: the supervisor examines the file itself.
+//! No system call is added to examine the file: the supervisor does that.
 
 use core::ffi::{CStr, c_char, c_int};
 

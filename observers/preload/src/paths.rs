@@ -1,4 +1,4 @@
-//! Absolute paths, with at most one system call for each directory.
+//! Absolute paths, with few system calls.
 //!
 //! A small cache has the working directory, and directories that are bases of relative opens. Any number of threads may read it at the same
 //! time; a change excludes all others. No thread waits for the lock: it tries a number of times, and then does without the path. An entry
