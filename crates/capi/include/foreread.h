@@ -307,8 +307,8 @@ int foreread_register_client(foreread_client **client,
 int foreread_unregister_client(foreread_client *client);
 
 /**
- * Registers a file by its path, for programs whose reads are not intercepted (mmap, io_uring) and
- * that report them by foreread_reading() or foreread_at().
+ * Registers a file by its path, for programs whose reads are not intercepted (mmap, io_uring)
+ * and that report them by foreread_reading() or foreread_at().
  *
  * @return a pseudo-descriptor of this client, FOREREAD_FIRST_FILE or more, which is valid only
  *         where this header expects a descriptor. The same file has the same one each time. Or
@@ -390,9 +390,9 @@ int64_t foreread_request_prefetching(foreread_client *client,
                                      unsigned int flags);
 
 /**
- * Reports that the program is at entry n: equivalent to reading it. For programs whose reads are
- * not intercepted. A report for every few entries is enough. An entry that is not listed yet will
- * be passed when it is.
+ * Reports that the program is at entry n: equivalent to reading it. For programs whose reads
+ * are not intercepted. A report for every few entries is enough. An entry that is not listed
+ * yet will be passed when it is.
  *
  * @return 0, -ERANGE (the list is complete and has no such entry), -EINVAL (not a client), or
  *         -ECHILD.
