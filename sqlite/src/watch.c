@@ -78,7 +78,7 @@ static void look(struct watch *watch, const uint8_t *page, uint32_t number)
         post(watch, length);
 }
 
-/* Notes a read of the database file, if it is one of a page. Not the first page, which belongs to the schema. */
+/* Notes a read of the database file, if it reads one page, except for the first, which belongs to the schema. */
 static void look_at(struct watch *watch, const uint8_t *page, int amount, sqlite3_int64 offset)
 {
     if (amount >= 512 && (amount & (amount - 1)) == 0 && offset > 0 && offset % amount == 0)

@@ -1,6 +1,6 @@
 //! A word for each thread, stored under a `pthread` key.
 //!
-//! The C library's functions for keys are looked up like all others ([`real`]), and this library is not linked to them. If it were, it
+//! The C library's functions for keys are looked up like all others ([`mod@real`]), and this library is not linked to them. If it were, it
 //! would need their version of glibc 2.34, and no program with an older glibc could start. An older glibc has these functions in
 //! libpthread. A program that is started without libpthread is not observed.
 

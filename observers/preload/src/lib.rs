@@ -10,7 +10,7 @@
 //!   Memory that they point to is not read before the kernel has accepted it. Before the call, a hook changes only the library's own memory
 //!   and its ring, except that it withdraws the library's own advice on read-ahead, and removes this library, if it cannot be loaded any
 //!   more, from an environment that is passed to another program ([`root`]).
-//! - No hook allocates, waits for a lock, or looks up a function: all functions are found when the program starts ([`real`]).
+//! - No hook allocates, waits for a lock, or looks up a function: all functions are found when the program starts ([`mod@real`]).
 //! - After the start the library opens and closes no descriptor. Its system calls then need an [`sys::Allowed`], which does not exist while
 //!   the process is under a filter ([`confined`]). It makes these: for a descriptor whose opening was not seen, `fcntl`, `fstat` and
 //!   `readlink`; for the working directory, `getcwd`; for a shared cursor, `lseek`; for advice on a planned file, `fadvise`; for the ring
