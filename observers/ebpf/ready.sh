@@ -11,5 +11,5 @@ has() {
 has gelf.h elf || missing="$missing libelf-dev"
 has zlib.h z || missing="$missing zlib1g-dev"
 [ -n "$missing" ] || exit 0
-echo "without the observer in the kernel (eBPF); missing:$missing" >&2
+echo "built without the observer in the kernel (eBPF); missing packages:$missing" >&2
 exit 1

@@ -24,19 +24,19 @@ pub fn sentence(code: c_int) -> &'static CStr {
     match code.checked_neg().unwrap_or(0) {
         0 => c"success",
         libc::EINVAL => c"not a client, flags without meaning, or an empty region",
-        libc::EFAULT => c"a null pointer where there must be none",
+        libc::EFAULT => c"a required pointer is null",
         libc::EBADF => c"the descriptor is closed, not readable, or in no region of the client",
         libc::ENODEV => c"not a regular file",
         libc::ERANGE => c"past the end: a region outside its file, or an entry outside the list",
         libc::ENOENT => c"no such file, no such region, or no /proc to open files by",
         libc::EACCES | libc::EPERM => c"the file may not be read",
-        libc::ECHILD => c"the client is the parent's: a child made by fork has to register its own",
+        libc::ECHILD => c"the client belongs to the parent: a forked child must register its own",
         libc::EDEADLK => c"called from a signal handler that interrupted the library",
         libc::EAGAIN => c"the prefetching threads cannot be started",
-        libc::E2BIG => c"the options ask for what this version does not know",
+        libc::E2BIG => c"the options have members that this version does not know",
         libc::EMFILE => c"the descriptor's number is too high, or too many files are open",
         libc::ENOMEM => c"there is no memory for the list",
-        libc::ENOTRECOVERABLE => c"prefetching has failed; the program goes on without",
+        libc::ENOTRECOVERABLE => c"prefetching has failed; the program continues without it",
         _ => c"the operating system refused the file",
     }
 }
