@@ -88,15 +88,23 @@ fn written() {
     assert!(added < FILES, "{added} calls more for {FILES} files");
 }
 
-/// Reads files backward, and drops each from memory, as programs do that are to leave no traces there (nocache, backups), or asks what
-/// is there.
-const DROPS: &str = "import os, sys
+/// Reads files backward, and drops each from memory, as programs do that are to leave no traces there (nocache, backups), or asks for
+/// bytes that are in memory; by functions, and by `syscall`.
+const DROPS: &str = "import ctypes, os, platform, sys
+fadvise64, preadv2 = (221, 327) if platform.machine() == 'x86_64' else (223, 286)
+syscall = ctypes.CDLL(None).syscall
+ten = ctypes.create_string_buffer(10)
+part = (ctypes.c_size_t * 2)(ctypes.addressof(ten), 10)
 for n in range(8):
     file = os.open(f'many/{n}', os.O_RDONLY)
     for offset in range((2 << 20) - 65536, -1, -65536):
         os.pread(file, 16384, offset)
     if sys.argv[1] == 'advice':
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    elif sys.argv[1] == 'raw advice':
+        syscall(fadvise64, file, ctypes.c_long(0), ctypes.c_long(0), os.POSIX_FADV_DONTNEED)
+    elif sys.argv[1] == 'raw nowait':
+        syscall(preadv2, file, part, 1, ctypes.c_long(0), ctypes.c_long(0), os.RWF_NOWAIT)
     else:
         try:
             os.preadv(file, [bytearray(10)], 0, os.RWF_NOWAIT)
@@ -114,7 +122,7 @@ fn dropped() {
     names.iter().for_each(|name| {
         lab.data(name, 2);
     });
-    for how in ["advice", "nowait"] {
+    for how in ["advice", "nowait", "raw advice", "raw nowait"] {
         lab.foreread(&["forget", "--all"]);
         let command = ["python3", "drops.py", how];
         lab.cold(&names);

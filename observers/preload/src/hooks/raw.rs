@@ -6,13 +6,14 @@ use foreread_ring::kind;
 use libc::{AT_FDCWD, off_t};
 
 use super::{
-    CREAT, Path, closing_range, controlling, duplicating, given, moving, moving_to, seeking,
+    CREAT, Path, advising, closing_range, controlling, duplicating, given, moving, moving_to,
+    reading_with, seeking,
 };
 use crate::names::{Answer, Look};
 use crate::real::real;
 use crate::{confined, exec, files, names, open, root, watch};
 
-/// True if a raw system call reads files or changes the meaning of descriptors.
+/// True if a raw system call reads files, gives advice on them, or changes the meaning of descriptors.
 pub(super) fn is_watched(number: c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if matches!(
@@ -37,6 +38,7 @@ pub(super) fn is_watched(number: c_long) -> bool {
             | libc::SYS_readv
             | libc::SYS_preadv
             | libc::SYS_preadv2
+            | libc::SYS_fadvise64
             | libc::SYS_lseek
             | libc::SYS_sendfile
             | libc::SYS_copy_file_range
@@ -131,9 +133,12 @@ pub(super) unsafe extern "C" fn watched(
         libc::SYS_read => watch::at_cursor(kind::READ, fd, bytes) as c_long,
         libc::SYS_pread64 => watch::at(kind::PREAD, fd, bytes, given(d as off_t)) as c_long,
         libc::SYS_readv => watch::at_cursor(kind::READV, fd, bytes) as c_long,
-        libc::SYS_preadv | libc::SYS_preadv2 => {
-            watch::at(kind::PREADV, fd, bytes, given(d as off_t)) as c_long
+        libc::SYS_preadv => watch::at(kind::PREADV, fd, bytes, given(d as off_t)) as c_long,
+        libc::SYS_preadv2 => {
+            let read = || watch::at(kind::PREADV, fd, bytes, given(d as off_t));
+            reading_with(fd, f as c_int, read) as c_long
         }
+        libc::SYS_fadvise64 => advising(fd, d as c_int, descriptor).into(),
         libc::SYS_lseek => seeking(fd, call),
         libc::SYS_sendfile => {
             watch::at_pointer(kind::SENDFILE, b as c_int, c as *const i64, bytes) as c_long
