@@ -4,13 +4,13 @@
  *     program ──vfork──> between ──fork──> prefetch process
  *        └── reaps ─────────┘ leaves at once
  *
- * The process in between shares the program's memory but has its own descriptor table, which it empties before it
- * forks: the prefetch process never holds one of the program's pipes open. Because the process in between exits, the
+ * The intermediate process shares the program's memory but has its own descriptor table, which it empties before it
+ * forks: the prefetch process never holds one of the program's pipes open. Because the intermediate process exits, the
  * prefetch process is nobody's child: it appears in no wait() and sends no SIGCHLD, not even after the program's
  * exec. A process that adopts orphans would get it back as a child, with SIGCHLD. There, the prefetch process is a
  * direct child with exit signal 0, which only wait() with __WALL or __WCLONE sees.
  *
- * The process in between runs in the program's memory, on a part of its stack. It therefore makes only system calls,
+ * The intermediate process runs in the program's memory, on a part of its stack. It therefore makes only system calls,
  * and as few as possible, because the program waits for it.
  */
 #include "birth.h"
@@ -38,7 +38,7 @@
 
 struct plan {
     struct prefetch_birth birth;
-    /* There is no process in between. */
+    /* There is no intermediate process. */
     bool direct;
     /* The program stays on its processor meanwhile; otherwise it may use `processors`. */
     bool stays;
@@ -58,7 +58,7 @@ bool birth_is_possible(void) {
     return __libc_single_threaded;
 }
 
-/* Keeps the calling thread, and the processes that it clones, on the current processor. The process in between runs
+/* Keeps the calling thread, and the processes that it clones, on the current processor. The intermediate process runs
  * while the program sleeps. On another processor it would have to wait for its turn, for milliseconds if that
  * processor is busy. */
 static bool stay_here(cpu_set_t *before) {
