@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# ring.sh NAME STEP…: runs the steps of a ring of tests, each a target of make, all of them even if one fails; then says what was
-# slow, repeated or skipped, and how long each step took.
+# ring.sh NAME STEP…: runs the steps of a ring of tests. Each step is a make target; all of them run even if one fails. Afterwards prints
+# the slow, repeated and skipped tests, and the duration of each step.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 ring=$1
 shift
 mkdir -p target/tests
-# Tests add lines to it: "time SECONDS NAME", "flaky NAME: WHY", "skipped NAME: WHY".
+# Tests append lines: "time SECONDS NAME", "flaky NAME: WHY", "skipped NAME: WHY".
 export FOREREAD_TEST_LOG=$PWD/target/tests/$ring.log
 : >"$FOREREAD_TEST_LOG"
 

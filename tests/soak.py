@@ -22,7 +22,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOREREAD = os.path.join(ROOT, "target/release/foreread")
-# Longer than any round's program by far.
+# Much longer than any round's program runs.
 PATIENCE = 120
 COLUMNS = ["useful", "late", "wasted", "evicted", "infill", "unknown"]
 
@@ -161,7 +161,7 @@ class Round:
     def compare(self, what, plain, got):
         assert got[0] == plain[0], f"{what}: status {got[0]}, alone {plain[0]}: {got[2]!r}"
         assert got[1] == plain[1], f"{what}: another output"
-        # Its own line comes first where the program replaces foreread.
+        # foreread's own lines come first if the program replaces foreread.
         own = [line for line in got[2].splitlines(True) if not line.startswith(b"foreread: ")]
         assert b"".join(own) == plain[2], f"{what}: standard error: {got[2]!r}"
 
@@ -180,7 +180,7 @@ class Round:
         child = self.start(self.prefix())
         time.sleep(self.rng.random() * 0.2)
         if whom == "foreread":
-            # The program goes on by itself, and its output is whole.
+            # The program goes on without foreread, and its output is complete.
             os.kill(child.pid, signal.SIGKILL)
         else:
             os.killpg(child.pid, signal.SIGKILL)

@@ -1,10 +1,8 @@
-/* The cost of one hot read: preads of the first 4 KiB of a file, which are in the page
- * cache after the first. Every other BATCH goes by the system call itself, which nothing
- * that is preloaded sees: both have the same machine, however fast it happens to be just
- * then. Prints medians over the batches, in ns a read: by system call, by the library,
- * and what the library adds to the batch before. Afterwards, not timed, it reads every
- * fourth page from the end: something worth fetching, so that a prefetcher at work
- * stays at work while the hot reads are timed.
+/* Measures the cost of a hot read: preads of the first 4 KiB of a file, which are in the page cache after the first
+ * pread. Every other batch issues the system call directly, which no preloaded library sees; the batches alternate so
+ * that both kinds run at the machine's current speed. Prints medians over the batches, in ns per read: by system call,
+ * by the library, and the library's batch minus the system calls' batch before it. Afterwards it reads every fourth page
+ * from the end, without timing them: this gives a prefetcher work, so that it is active while the hot reads are timed.
  *
  *   hotpread FILE BATCHES */
 #define _GNU_SOURCE
@@ -26,7 +24,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* By instruction: libc's syscall() is a function too, and may be another's. */
+/* An instruction and not libc's syscall(), which is a function that a preloaded library could replace. */
 static long direct(int fd, char *buffer)
 {
 	long result;

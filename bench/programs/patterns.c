@@ -1,22 +1,23 @@
-/* Reads a file by a named pattern with ordinary calls, and prints a checksum of what it read.
+/* Reads a file by a named pattern with ordinary calls, and prints a checksum of the bytes it read.
  *
  *   patterns PATTERN [-b BLOCK] [-o START] [-s STRIDE] [-n COUNT] [-c CURSORS] [-p PLANE] [-r SEED] [-l] FILE
  *
- *   strided   COUNT blocks, STRIDE bytes from one's start to the next one's; a negative STRIDE goes backward
- *   nested    COUNT pairs of adjacent blocks, the next pair STRIDE bytes after the second block
- *   columns   CURSORS columns of a matrix of COUNT rows of STRIDE bytes, one column after the other, 64 KiB or
- *             a CURSORS-th of the row apart, whichever is less; BLOCK is an element
+ *   strided   COUNT blocks, STRIDE bytes from the start of one to the start of the next; a negative STRIDE goes backward
+ *   nested    COUNT pairs of adjacent blocks, the next pair STRIDE bytes after the start of the second block
+ *   columns   CURSORS columns of a matrix of COUNT rows of STRIDE bytes, one column after the other; the columns are
+ *             64 KiB or the CURSORS-th part of a row apart, whichever is less; BLOCK is an element
  *   tile      COUNT planes of COUNT rows of a volume, BLOCK bytes of each row; rows are STRIDE bytes apart,
  *             planes PLANE bytes
- *   lu        COUNT steps of an out-of-core LU decomposition, as table 1 of the signature paper has it
- *   cyclic    CURSORS cursors, each in a part of the file of its own, COUNT blocks each, STRIDE bytes apart, in turn
- *   mixed     the same, the next cursor by chance
+ *   lu        COUNT steps of an out-of-core LU decomposition, as in table 1 of the signature paper
+ *   cyclic    CURSORS cursors in turn, each in its own part of the file, with COUNT blocks STRIDE bytes apart
+ *   mixed     as cyclic, with the next cursor chosen at random
  *   run-gap   COUNT runs of CURSORS adjacent blocks, the next run STRIDE bytes after the end of the one before
- *   random    COUNT blocks at places by chance
- *   solver    writes COUNT blocks to FILE, which it makes anew, and reads them from the last to the first
+ *   random    COUNT blocks at random places of the file
+ *   solver    creates FILE with COUNT blocks, and reads them from the last to the first
  *
- * Without -n, strided goes to the end of the file and backward to its beginning. START is where a pattern begins
- * (0, or the last block of a file that is read backward). -l reads with lseek and read in place of pread. */
+ * Without -n, strided goes to the end of the file, or backward to its beginning. START is the pattern's first byte
+ * (default 0, or the last block if STRIDE is negative); random and solver ignore it. -l reads with lseek and read in
+ * place of pread. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -69,7 +70,7 @@ static void get(int64_t at, int64_t bytes)
 	reads++;
 }
 
-/* COUNT steps: a new slab; of each slab before it a part that is shorter from one to the next; the first slab. */
+/* Each of the COUNT steps reads a new slab, then a part of each slab before it (a shorter part of each later one), then the first slab. */
 static void lu(int64_t start, int64_t count)
 {
 	for (int64_t step = 0; step < count; step++) {

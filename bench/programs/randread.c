@@ -1,6 +1,5 @@
-/* Random reads: COUNT preads of 4 KiB at page-aligned pseudo-random offsets of a
- * file, COMPUTE_US of computing (a spin on the clock) after each; prints a
- * checksum of what it read.
+/* Random reads: COUNT preads of 4 KiB at page-aligned pseudo-random offsets of a file, each followed by COMPUTE_US of
+ * computing (a spin on the clock); prints a checksum of the bytes it read.
  *
  *   randread FILE COUNT SEED COMPUTE_US */
 #define _GNU_SOURCE

@@ -1,11 +1,10 @@
-/* AASFP's Forward and Backward: reads a file in BLOCK-byte reads, STRIDE bytes
- * apart, from the first block to the last or from the last to the first, and
- * prints a checksum of what it read.
+/* AASFP's Forward and Backward: reads a file in BLOCK-byte reads, STRIDE bytes apart, from the first block to the last or
+ * from the last to the first, and prints a checksum of the bytes it read.
  *
  *   stride FILE forward|backward STRIDE BLOCK [pread|read] [COMPUTE_US]
  *
- * `read` positions with lseek before every read. COMPUTE_US is computing after
- * every read: a spin on the clock, so that it costs the same on every machine. */
+ * `read` seeks before every read. Every read is followed by COMPUTE_US of computing: a spin on the clock, which takes the
+ * same time on every machine. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* POSIX_FADV_WILLNEED on whole files, one call each as an application would make it, then
- * the command in place of this program.
+/* Calls posix_fadvise(POSIX_FADV_WILLNEED) once on each whole file, as an application would, then runs the command in
+ * place of this program.
  *
  *   willneed FILE... -- COMMAND ARGS... */
 #define _GNU_SOURCE

@@ -9,7 +9,7 @@ using namespace clang;
 
 namespace {
 
-// Where a read puts its data, if it can be announced in place of being made.
+// Where a read stores its data, or null if the read cannot be announced instead of being made.
 const Expr *target(const CallExpr *Read, const CallSpec &Spec) {
   llvm::StringRef Name = plainName(Spec.Name);
   bool Plain = Spec.Kind == CallKind::Read && (Name == "read" || Name == "pread" || Name == "fread");
@@ -26,7 +26,7 @@ const VarDecl *named(const Expr *E) {
 
 } // namespace
 
-// All that may be buffers, less those that are used otherwise, until no more are.
+// Starts with all candidates and removes those with another use, to the fixpoint.
 Buffers::Buffers(Program &P, PointsTo &Pointers, const Related &Slice) : P(P), Pointers(Pointers), Slice(Slice) {
   auto Each = [&](auto Do) {
     for (auto &F : P.Functions)
@@ -48,7 +48,8 @@ Buffers::Buffers(Program &P, PointsTo &Pointers, const Related &Slice) : P(P), P
   }
 }
 
-// Whether what is kept of a function hands its parameter to reads and to other functions' buffers, and to nothing else.
+// True if the slice of a function passes this parameter to reads and to buffers of other functions, and uses it for
+// nothing else.
 bool Buffers::onlyRead(const Function &F, unsigned Number) {
   const VarDecl *Parameter = F.Decl->getParamDecl(Number);
   llvm::DenseSet<const Expr *> Handed;
@@ -82,7 +83,7 @@ bool Buffers::needless(const CallExpr *Call, unsigned Argument, const std::vecto
   for (const Function *Target : Targets)
     if (Number >= Target->Decl->getNumParams() || !has(Target->Decl->getParamDecl(Number)))
       return false;
-  // A buffer of the caller's own is handed on, whatever it is.
+  // A buffer of the caller is passed on as it is.
   if (Targets.empty() || hasSideEffects(E) || (named(E) && has(named(E))))
     return false;
   for (NodeId Object : Pointers.pointees(E))

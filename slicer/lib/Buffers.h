@@ -1,8 +1,8 @@
-// Calls of one function told apart by whether the data it reads for them is looked at.
+// Distinguishes calls of one function by whether the data read for them is used.
 //
-// get(fd, &header) decides where the program reads next, get(fd, block) does not, and both are one pread() in get().  A
-// parameter that is only ever a place for data to be read to is a buffer: calls whose data nobody kept looks at are given
-// none, and then the read in the prefetch version is announced, not made.
+// get(fd, &header) decides where the program reads next, get(fd, block) does not, and both end in one pread() in get().
+// A parameter that only serves as the destination of reads is a buffer. A call whose data is used by nothing in the
+// slice passes null for the buffer; the prefetch version then announces the read instead of making it.
 #pragma once
 
 #include "Related.h"
@@ -13,11 +13,12 @@ class Buffers {
 public:
   Buffers(Program &P, PointsTo &Pointers, const Related &Slice);
 
-  // Whether a parameter is one.
+  // True if the parameter is a buffer.
   bool has(const clang::VarDecl *Parameter) const { return Known.contains(Parameter); }
-  // The one that a read is made to, or null.
+  // The buffer that a read stores its data in, or null.
   const clang::VarDecl *of(const clang::CallExpr *Read, const CallSpec &Spec) const;
-  // Whether an argument of a call of the program's functions is of no use there but for data that nobody looks at.
+  // True if an argument of a call of the program's functions only serves, in all of them, to store data that nothing in
+  // the slice uses.
   bool needless(const clang::CallExpr *Call, unsigned Argument, const std::vector<Function *> &Targets);
 
 private:

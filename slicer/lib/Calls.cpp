@@ -10,8 +10,8 @@ namespace {
 
 using K = CallKind;
 
-// Sorted by what the functions are for.  A function with two faces (getline both allocates and
-// reads) is under what matters for prefetching.
+// Sorted by purpose. A function with two purposes (getline allocates and reads) is listed under the one that matters
+// for prefetching.
 const CallSpec Table[] = {
     // Files: descriptors.
     {"open", K::Open, "rvv", 'F', nullptr, nullptr},
@@ -188,7 +188,7 @@ const CallSpec Table[] = {
     {"sigaction", K::Handler, "v..", 'v', nullptr, "0"},
     {"setrlimit", K::Effect, "..", 'v', nullptr, "0"},
 
-    // The end.
+    // Ends of the program.
     {"exit", K::Exit, "v", '-', nullptr, nullptr},
     {"_exit", K::Exit, "v", '-', nullptr, nullptr},
     {"_Exit", K::Exit, "v", '-', nullptr, nullptr},
@@ -203,7 +203,7 @@ const CallSpec Table[] = {
     {"__builtin_abort", K::Exit, "", '-', nullptr, nullptr},
     {"__builtin_trap", K::Exit, "", '-', nullptr, nullptr},
     {"__builtin_unreachable", K::Exit, "", '-', nullptr, nullptr},
-    // error(0, …) only warns; error(1, …) ends the program, and with it the prefetch thread.
+    // error(0, …) only warns. error(1, …) ends the program, and with it the prefetch thread.
     {"error", K::Effect, ".", '-', nullptr, nullptr},
     {"error_at_line", K::Effect, ".", '-', nullptr, nullptr},
 
@@ -220,7 +220,7 @@ const CallSpec Table[] = {
     {"makecontext", K::Jump, "bcv", '-', nullptr, nullptr},
     {"swapcontext", K::Jump, "wr", 'v', nullptr, nullptr},
 
-    // Variable arguments, and the compiler's own functions that write.
+    // Variadic arguments, and built-in functions that write.
     {"va_start", K::Private, "wv", '-', nullptr, nullptr},
     {"va_end", K::Private, "b", '-', nullptr, nullptr},
     {"va_copy", K::Private, "wr", '-', nullptr, nullptr},
@@ -272,7 +272,7 @@ const CallSpec Table[] = {
     {"recv", K::Varies, "vwvv", 'v', nullptr, nullptr},
     {"getrandom", K::Varies, "wvv", 'v', nullptr, nullptr},
 
-    // Questions to the outside.
+    // Questions to the system.
     {"stat", K::Query, "rw", 'v', nullptr, nullptr},
     {"lstat", K::Query, "rw", 'v', nullptr, nullptr},
     {"fstatat", K::Query, "vrwv", 'v', nullptr, nullptr},
@@ -483,7 +483,7 @@ const CallSpec Table[] = {
     {"remquo", K::Private, "vvw", 'v', nullptr, nullptr},
 };
 
-// Functions of numbers alone: no memory, no state.
+// Functions of numbers alone, without memory or state.
 // clang-format off
 const char *const Numeric[] = {
     "abs", "labs", "llabs", "imaxabs", "div", "ldiv", "lldiv", "acos", "acosf", "acosl",

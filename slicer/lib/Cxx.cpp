@@ -44,7 +44,7 @@ bool mayWrite(const CallExpr *Call, const Expr *Operand) {
                   ->getType()
                   .getNonReferenceType()
                   .isConstQualified();
-  // An iterator or a closure leads to something; a pointer to constants does not change it.
+  // An iterator or a closure may lead to other memory; a pointer to const does not change it.
   return Type->isRecordType() ||
          (Type->isPointerType() && !Type->getPointeeType().isConstQualified());
 }
@@ -70,7 +70,7 @@ const CXXMethodDecl *virtualCallee(const CallExpr *Call) {
   if (!Method || !Method->isVirtual() || Method->hasAttr<FinalAttr>() ||
       Method->getParent()->hasAttr<FinalAttr>())
     return nullptr;
-  // Base::f() is what it says.
+  // Base::f() is not a virtual call.
   const auto *Named = dyn_cast<MemberExpr>(Call->getCallee()->IgnoreParens());
   return Named && Named->hasQualifier() ? nullptr : Method;
 }
@@ -181,7 +181,7 @@ bool startsAnswering(const Expr *E) {
   if (!Callee || !Callee->isInStdNamespace() || !Callee->getIdentifier() || Callee->getName() != "async" ||
       Call->getNumArgs() < 2)
     return false;
-  // Another policy may run it where its answer is asked for.
+  // With another policy the function may run where its result is asked for.
   const auto *Policy = dyn_cast<DeclRefExpr>(Call->getArg(0)->IgnoreUnlessSpelledInSource());
   return Policy && isa<EnumConstantDecl>(Policy->getDecl()) && Policy->getDecl()->getName() == "async";
 }
@@ -247,7 +247,7 @@ bool namesPrivate(QualType Type) {
 }
 
 bool hasOwnAddress(const FieldDecl *Field) {
-  // By a pointer to it a mutable member of a constant object cannot be changed.
+  // A pointer to a mutable member cannot change it in a const object.
   return !Field->isBitField() && !Field->isMutable() && !Field->getType()->isReferenceType() && Field->getIdentifier() &&
          !Field->getParent()->isAnonymousStructOrUnion() && !namesPrivate(Field->getType()) &&
          !namesPrivate(QualType(Field->getParent()->getTypeForDecl(), 0));
@@ -255,13 +255,13 @@ bool hasOwnAddress(const FieldDecl *Field) {
 
 namespace {
 
-// What becomes of a closure in the function around it.
+// Uses of a closure in the function around it.
 struct Closure : Walk {
   explicit Closure(const CXXRecordDecl *Type) : Type(Type) {}
 
   const CXXRecordDecl *Type;
   const LambdaExpr *Made = nullptr;
-  bool Given = false; // where it is made
+  bool Given = false; // as an argument, where it is created
   bool Kept = false;  // in a variable
   llvm::DenseSet<const DeclRefExpr *> Called;
   llvm::SmallVector<const DeclRefExpr *, 8> Named;
@@ -270,12 +270,12 @@ struct Closure : Walk {
     if (const auto *E = dyn_cast<LambdaExpr>(S)) {
       if (E->getLambdaClass() == Type)
         Made = E;
-      // Another that captures it does what is seen in that one's body.
+      // The body of another closure that captures this one is checked separately.
       for (const Expr *Captured : E->capture_inits())
         if (Captured)
           allow(copied(Captured) ? copied(Captured) : Captured);
     } else if (const auto *Call = dyn_cast<CallExpr>(S)) {
-      // It is called, or handed to a function.
+      // The closure is called, or passed to a function.
       for (const Expr *Argument : Call->arguments())
         give(Argument);
     } else if (const auto *Object = dyn_cast<CXXConstructExpr>(S)) {
@@ -307,7 +307,8 @@ struct Closure : Walk {
   }
 };
 
-// What the prefetch thread can make again: nothing is named, nor copied, by the captures alone.
+// True if the prefetch thread can create the closure, too: the captures neither define names nor make copies of their
+// own.
 bool capturesPlainly(const LambdaExpr *Made) {
   return llvm::all_of(Made->captures(), [](const LambdaCapture &Each) {
     return Each.getCaptureKind() == LCK_This ||
@@ -340,7 +341,7 @@ bool onlyCalled(const CXXRecordDecl *Type) {
     return false;
   Closure Uses(Type);
   Uses.walk(Around->getBody());
-  // Each of several would have what it has captured, and changes, to itself.
+  // Each instantiation would have its own copy of the captured values that a mutable closure changes.
   if (Uses.Made && Uses.Made->isMutable() && Operators > 1)
     return false;
   bool Only = Uses.Made && (Uses.Given || Uses.Kept) && capturesPlainly(Uses.Made);
@@ -395,7 +396,7 @@ namespace {
 
 bool anyLocal(const TemplateArgumentList &For);
 
-// True for a type local to a function or a lambda expression, and for types made with one.
+// True for a type that is local to a function or is a lambda expression's, and for types made with one.
 bool isLocal(QualType Type) {
   return !allOf(Type.getCanonicalType(), [](const clang::Type *Each) {
     const auto *Tag = dyn_cast<TagType>(Each);
@@ -413,7 +414,7 @@ bool anyLocal(const TemplateArgumentList &For) {
   return llvm::any_of(For.asArray(), Is);
 }
 
-// A template that is used for such a type.
+// True for an instantiation with such a type.
 bool madeForLocal(const FunctionDecl *F) {
   const auto *Method = dyn_cast<CXXMethodDecl>(F);
   const TemplateArgumentList *For = F->getTemplateSpecializationArgs();
@@ -423,7 +424,7 @@ bool madeForLocal(const FunctionDecl *F) {
 
 } // namespace
 
-// Whether something in it still stands for all of a pack's, which is written out otherwise: a generic lambda expression.
+// True if the body still contains an unexpanded pack, as a generic lambda expression may.
 static bool namesPack(const FunctionDecl *F) {
   return F->isTemplateInstantiation() && !allOf(F->getBody(), [](const Stmt *S) {
     return !isa<PackExpansionExpr, FunctionParmPackExpr, SubstNonTypeTemplateParmPackExpr>(S);
@@ -448,22 +449,22 @@ std::string notCarried(const FunctionDecl *F) {
     if (Of->isLocalClass() && !Of->isLambda())
       return "its class is known in one function only";
     if (Method->isInstance() && Method->getRefQualifier() != RQ_None)
-      return "it tells temporary objects from others";
+      return "it has a ref-qualifier";
   }
   if (isa<CoroutineBodyStmt>(F->getBody()))
     return "it is a coroutine";
   const auto *Result = F->getReturnType()->getAsCXXRecordDecl();
   if (Result && !Result->hasDefaultConstructor())
-    return "it gives an object that cannot be made of nothing";
+    return "it returns an object without a default constructor";
   return "";
 }
 
 namespace {
 
-// Reads of a stream of the C++ library that may be standard input.
+// True if the call reads a stream of the C++ library that may be standard input.
 bool readsStream(const CallExpr *Call) {
   for (const Expr *Operand : operandsOf(Call)) {
-    // file >> a >> b reads the file.
+    // file >> a >> b reads from file.
     const Expr *Root = Operand->IgnoreParenImpCasts();
     while (const auto *Inner = dyn_cast<CallExpr>(Root)) {
       const Expr *Back = givenBack(Inner);

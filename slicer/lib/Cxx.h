@@ -1,6 +1,6 @@
-// C++ seen as C: a member function is a function with one more parameter, a reference is a pointer
-// that is always followed, copying an object of plain data is assigning it.  What cannot be seen so
-// is named here, as a reason for leaving the function around it whole.
+// C++ in terms of C: a member function is a function with one more parameter, a reference is a pointer that is always
+// followed, copying an object of plain data is an assignment. Constructs that cannot be expressed so are listed here,
+// as reasons for leaving the function around them whole.
 #pragma once
 
 #include <optional>
@@ -9,87 +9,87 @@
 
 namespace foreread::slicer {
 
-// The object that a member function is called on, or null; a pointer if it is followed by ->.
+// The object that a member function is called on, or null; a pointer if the call is written with ->.
 const clang::Expr *objectOf(const clang::CallExpr *Call);
-// The number of the argument that is the first parameter: 1 where an operator's object is the
-// first.
+// Index of the argument that belongs to the first parameter: 1 for an overloaded operator whose first argument is the
+// object.
 unsigned firstArgument(const clang::CallExpr *Call);
-// What a call is given: its object, if any, and its arguments.
+// The operands of a call: its object, if any, and its arguments.
 llvm::SmallVector<const clang::Expr *, 6> operandsOf(const clang::CallExpr *Call);
-// Whether operand and parameter are one object: the parameter is a reference.
+// True if the parameter is a reference, an alias of its operand.
 bool boundByReference(const clang::FunctionDecl *Callee, unsigned Parameter);
-// Whether a call may change what an operand stands for or leads to, by the types.
+// True if, by the types, a call may change its operand or the memory that the operand leads to.
 bool mayWrite(const clang::CallExpr *Call, const clang::Expr *Operand);
 
-// The operand that a function of the C++ library gives back, by the types: cout << x is cout.  Or
-// null.
+// The operand that a function of the C++ library returns, by the types (cout << x returns cout), or null.
 const clang::Expr *givenBack(const clang::CallExpr *Call);
 
-// The function a virtual call names, which need not be the one that is called; or null.
+// The function named by a virtual call, which may be overridden in the object called on; or null.
 const clang::CXXMethodDecl *virtualCallee(const clang::CallExpr *Call);
-// The first of the functions that a virtual one overrides, or null where it overrides several.
+// The base-most function that a virtual one overrides, itself if there is none; null if it overrides several.
 const clang::CXXMethodDecl *firstOf(const clang::CXXMethodDecl *Method);
-// Whether a class is made from another, which another unit may have declared.
+// True if a class is derived from another. Classes are compared by name, since they may be of different units.
 bool derives(const clang::CXXRecordDecl *Class, const clang::CXXRecordDecl *From);
-// Functions as one unit knows them: where several units have one and the same, the unit's own.
+// Functions as one unit sees them: of a function that several units share, the unit's own copy.
 std::vector<Function *> seenBy(const Unit &U, const std::vector<Function *> &Functions);
-// What is copied, where making an object is copying plain data; or null.
+// The operand copied, if the construction of an object is a copy of plain data; or null.
 const clang::Expr *copied(const clang::Expr *E);
 // Whether the call assigns plain data.
 bool assignsPlainly(const clang::CallExpr *Call);
-// The expression that stands behind a default, behind a name of auto [a, b], or within what only ends temporary objects.
+// The expression behind a default argument or initializer, behind a name of auto [a, b], or inside a node that only destroys
+// temporaries.
 const clang::Expr *behind(const clang::Expr *E);
-// The variables that auto [a, b] declares for what functions give for them.
+// The hidden variables that hold the parts of auto [a, b] where functions return them.
 llvm::SmallVector<const clang::VarDecl *, 4> holding(const clang::VarDecl *Variable);
-// Whether it is a class of the C++ library: one piece of memory, whatever it consists of.
+// True for a class of a system header in a namespace, as those of the C++ library: one piece of memory, whatever its members are.
 bool isOpaque(const clang::RecordDecl *Record);
-// Whether making or ending objects of this type runs code, or says what is run.
+// True if constructing or destroying objects of this type runs code or decides which code runs.
 bool runsCode(clang::QualType Type);
 const clang::CXXDestructorDecl *destructorOf(clang::QualType Type);
 
-// Whether prefetch functions, which are members of nothing, may name it.
+// True if prefetch functions, which are members of nothing, may not name it.
 bool isPrivate(const clang::Decl *D);
-// The number that a constant is, which can be written where the constant's name cannot.
+// The value of a constant, for text in which the constant's name cannot be used.
 std::optional<llvm::APSInt> constant(const clang::DeclRefExpr *Ref);
-// Whether a type's name is private, or a part of it is.
+// True if the name of a type, or of a part of it, is private.
 bool namesPrivate(clang::QualType Type);
-// Whether there can be a pointer to the member, of a type that all may name.
+// True if a pointer to this member can be formed, and of a type that may be named anywhere.
 bool hasOwnAddress(const clang::FieldDecl *Field);
 
-// What a std::function is called with and gives, as a function's type; null of other types.
+// The function type of a std::function; null for other types.
 clang::QualType signatureOf(clang::QualType Holder);
 
-// The type of the function that is called through a pointer, to a member or not, as text; empty if it is none. Whether it
-// may throw does not matter.
+// Text of the type of the function called through a pointer, to a member or not; empty if it is no function. Without
+// noexcept.
 std::string shapeOf(clang::QualType Callee, const clang::ASTContext &Context);
 
-// What a call, or what makes an object, hands to a new thread of the C++ library to be run, and the first argument of that;
-// or null.
+// The function that a call or a construction passes to a new thread of the C++ library, with that function's first
+// argument; or null.
 const clang::Expr *givenToThread(const clang::Expr *E, const clang::Expr *&Second);
-// Whether that thread's answer is handed over: std::async.
+// True if the thread's result is returned: std::async.
 bool startsAnswering(const clang::Expr *E);
 
-// The function that a lambda expression is; of a generic one what is made of it, if that is one only.
+// The call operator of a lambda expression; of a generic one, its instantiation if there is exactly one.
 const clang::FunctionDecl *operatorOf(const clang::CXXRecordDecl *Closure);
-// The functions that it is, of a generic one all that are made of it.
+// The call operators of a lambda expression; of a generic one, all its instantiations.
 llvm::SmallVector<const clang::FunctionDecl *, 2> operatorsOf(const clang::CXXRecordDecl *Closure);
-// Whether nothing is done with a lambda expression but to call it, or to hand it to a function.
+// True if a lambda expression is only called or passed to functions.
 bool onlyCalled(const clang::CXXRecordDecl *Closure);
-// Whether a lambda expression only computes a value, and can be printed as it is: nothing is
-// declared or changed in it, and it does not capture the object around it.
+// True if a lambda expression only computes a value and can be printed as it is: it declares and changes nothing, and
+// does not capture the object around it.
 bool standsAlone(const clang::LambdaExpr *Made);
 
-// The name that a variable has in the prefetch functions: the parameters that a pack comes to have one name, and need several.
+// Name of a variable in the prefetch functions. The parameters that a pack expands to share one name and need several.
 std::string printedName(const clang::VarDecl *Variable);
 
-// The block that a function's body is, or that of its try.
+// The block that is a function's body, or the block of a function-try.
 const clang::CompoundStmt *blockOf(const clang::FunctionDecl *F);
-// Whether the prefetch thread can throw what an expression throws.
+// True if the prefetch thread can throw the operand of a throw expression.
 bool canThrow(const clang::CXXThrowExpr *E);
 
-// Why a function has no prefetch version, whatever is in it; empty if it may have one.
+// Why a function has no prefetch version, whatever its body; empty if it may have one.
 std::string notCarried(const clang::FunctionDecl *F);
-// Why an expression cannot be evaluated by the prefetch thread; empty if it can.
+// Why the prefetch thread cannot evaluate an expression; empty if it can.
 std::string notCarried(const clang::Expr *E);
 
 } // namespace foreread::slicer

@@ -19,7 +19,7 @@ TextRange textOf(const Unit &U, const Stmt *S) {
 
 namespace {
 
-// Whether a semicolon ends a statement that Clang does not count among its text.
+// True if a statement ends with a semicolon that Clang does not include in its range.
 bool endsOpen(const Stmt *S) {
   if (const auto *For = dyn_cast<ForStmt>(S))
     return endsOpen(For->getBody());
@@ -54,7 +54,7 @@ TextRange statementText(const Unit &U, const Stmt *S) {
 
 namespace {
 
-// A macro that makes a string of its argument shows the text that stands there.
+// True if a macro turns its argument into a string or part of a token: inserted text would show.
 bool showsText(const Unit &U, SourceLocation At) {
   const SourceManager &Sources = U.sources();
   while (At.isMacroID()) {
@@ -75,7 +75,7 @@ bool showsText(const Unit &U, SourceLocation At) {
   return false;
 }
 
-// Text around the call would end its temporary objects before what is made of them is used.
+// True if text around the call would destroy its temporary objects before their last use.
 bool makesTemporaries(const Stmt *S) {
   if (isa<CXXBindTemporaryExpr>(S))
     return true;
@@ -103,7 +103,7 @@ bool editable(const Function &F, const CallExpr *Call) {
 
 namespace {
 
-// Whether control may go elsewhere than to what follows, or come from elsewhere.
+// True if control may leave the statement other than at its end, or enter other than at its beginning.
 bool jumps(const Stmt *S) {
   if (isa<ReturnStmt, BreakStmt, ContinueStmt, GotoStmt, IndirectGotoStmt, LabelStmt, SwitchCase>(
           S))
@@ -114,7 +114,7 @@ bool jumps(const Stmt *S) {
   return false;
 }
 
-// Whether a statement or expression makes a part of it once each time.
+// True if each execution of a statement or expression executes the given part exactly once.
 bool once(const Stmt *Outer, const Stmt *Part, const ASTContext &Context) {
   if (isa<UnaryExprOrTypeTraitExpr>(Outer))
     return false;
@@ -149,7 +149,7 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
   const Unit &U = *F.Home;
   const SourceManager &Sources = U.sources();
   const Stmt *Part = Call;
-  // A pack's is counted where it stands, once for each.
+  // A call in a pack expansion is counted in place, once per argument.
   if (F.Expanded.contains(Call) && !Call->getBeginLoc().isMacroID() && Call->getType()->isScalarType())
     return Call;
   for (const Stmt *Up = F.Parents.lookup(Call); Up; Part = Up, Up = F.Parents.lookup(Up)) {
@@ -157,7 +157,7 @@ const Stmt *expansionAround(const Function &F, const CallExpr *Call) {
       return nullptr;
     SourceLocation Begin = Up->getBeginLoc();
     TextRange Here = textOf(U, Up);
-    // Of an argument the text is elsewhere than the macro's name.
+    // The text of a macro argument is elsewhere than the macro's name.
     if (!Here.Valid || !Begin.isMacroID() ||
         Sources.getDecomposedLoc(Sources.getExpansionLoc(Begin)) != std::make_pair(Here.File, Here.Begin))
       continue;
@@ -197,7 +197,7 @@ void Edits::after(TextRange Place, std::string Text) {
 
 void Edits::around(TextRange Range, std::string Before, std::string After) {
   long Length = Range.End - Range.Begin;
-  // At one place, what ends comes before what begins; inner ends first, outer begins first.
+  // At one offset, ends come before beginnings; the inner range ends first, the outer one begins first.
   add(Range.File, {Range.Begin, (static_cast<long>(1) << 41) - Length, 0, std::move(Before)});
   add(Range.File, {Range.End, Length - (static_cast<long>(1) << 41), 0, std::move(After)});
 }
@@ -210,7 +210,7 @@ bool Edits::take(const Edits &Other) {
   bool Any = false;
   for (auto &[Path, Theirs] : Other.Shared)
     if (FileID File = U.Texts->header(Path); File.isValid()) {
-      // What is made from one template may be of several units.
+      // Instantiations of one template may have been edited by several units.
       for (const Insertion &Each : Theirs)
         if (llvm::none_of(Into[File], [&](const Insertion &Here) {
               return Here.Offset == Each.Offset && Here.Rank == Each.Rank && Here.Text == Each.Text;

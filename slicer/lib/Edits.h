@@ -1,5 +1,5 @@
-// Insertions into a unit's text, that of its headers included.  The text itself is never touched, and no line is added:
-// what the program prints of its own line numbers stays as it was.
+// Insertions into the text of a unit and its headers. The original text is never changed and no line is added, so that
+// line numbers printed by the program remain the same.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace foreread::slicer {
 
-// The characters of a file at hand that an expression or statement is written as, or none: a part
-// of a macro's definition, or text that stands for several expressions.
+// The characters of an editable file that are the text of an expression or statement. Invalid if they are part of a
+// macro's definition, or stand for several expressions.
 struct TextRange {
   clang::FileID File;
   unsigned Begin = 0, End = 0;
@@ -20,37 +20,37 @@ struct TextRange {
 };
 TextRange textOf(const Unit &U, const clang::Stmt *S);
 
-// The same of a statement, with the semicolon that ends it.
+// The same for a statement, with the semicolon that ends it.
 TextRange statementText(const Unit &U, const clang::Stmt *S);
 
-// Where the text of a block begins, after its brace or the macro that ends with it; none where the brace is in the
-// midst of a macro or in a file that is not at hand.  A range without length.
+// Beginning of a block's text, after its brace or after the macro that ends with the brace; none if the brace is inside
+// a macro or in a file that cannot be edited. A range without length.
 std::optional<TextRange> afterBrace(const Unit &U, const clang::CompoundStmt *Block);
 
-// Whether text can be put around a call, once for each time it is executed.
+// True if text can be put around a call and is then executed once per execution of the call.
 bool editable(const Function &F, const clang::CallExpr *Call);
 
-// What a call can be counted with that stands inside a macro: the innermost expression or statement
-// around it that is the whole of what a macro became, and that makes the call exactly once; or the
-// call itself, where it is written once for all arguments of a pack.  Null if there is none.
+// Where to count a call that stands inside a macro: the innermost expression or statement around it that is the whole
+// expansion of a macro and makes the call exactly once. A call written once for all arguments of a pack is counted
+// itself. Null if there is no such place.
 const clang::Stmt *expansionAround(const Function &F, const clang::CallExpr *Call);
 
 class Edits {
 public:
   explicit Edits(const Unit &U) : U(U) {}
 
-  // Whether what follows is of a function that other units have, too.
+  // Says whether the following insertions are in a function that other units have, too.
   void beginFunction(bool Shared) { InShared = Shared; }
   void before(TextRange Place, std::string Text);
   void after(TextRange Place, std::string Text);
-  // Around a range; of two ranges that begin together the longer is outside.
+  // Around a range; if two ranges begin at one place, the longer one is outside.
   void around(TextRange Range, std::string Before, std::string After);
   void replace(TextRange Range, std::string Text);
-  // What another unit's functions of headers that both have come to.  Whether there is any.
+  // Adds another unit's insertions into functions of headers that both units have. True if there were any.
   bool take(const Edits &Other);
   bool empty() const { return Into.empty(); }
   std::string apply() const { return U.Texts->text(Into); }
-  // The headers whose text that has in it.
+  // Headers that are copied into the new text.
   std::vector<std::string> headers() const { return U.Texts->takenIn(Into); }
 
 private:
@@ -59,7 +59,7 @@ private:
   const Unit &U;
   bool InShared = false;
   std::map<clang::FileID, std::vector<Insertion>> Into;
-  // Of functions that other units have, too: by the header's path.
+  // Insertions into functions that other units have, too, by the header's path.
   std::map<std::string, std::vector<Insertion>> Shared;
 };
 

@@ -11,7 +11,7 @@ using namespace clang;
 
 namespace {
 
-// An array with more pieces than that is left in one.
+// An array with more pieces than this is not split.
 constexpr size_t Most = 64;
 
 struct Access {
@@ -20,7 +20,7 @@ struct Access {
 };
 
 struct Array {
-  uint64_t Size = 0; // elements of the first dimension; 0 if not known
+  uint64_t Size = 0; // elements of the first dimension; 0 if unknown
   std::vector<Access> Accesses;
 };
 
@@ -43,7 +43,7 @@ private:
         collect(Child);
   }
 
-  // Of a[i][j], too, what counts is i.
+  // In a[i][j], too, the index of the first dimension decides: i.
   void enter(const ArraySubscriptExpr *Element) {
     for (const ArraySubscriptExpr *At = Element;;) {
       const auto *Decay = dyn_cast<CastExpr>(At->getBase()->IgnoreParens());
@@ -65,7 +65,7 @@ private:
     }
   }
 
-  // The array, if it is a variable or a field; 0 for others.  A union's members are one memory.
+  // Node of the array if it is a variable or a field, else 0. The members of a union share memory and are not split.
   NodeId node(const Expr *Of) {
     if (const auto *Ref = dyn_cast<DeclRefExpr>(Of))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))

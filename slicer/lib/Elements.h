@@ -1,6 +1,6 @@
-// Arrays, variables and fields, cut into pieces: elements that the program names by constants, and
-// ranges that its loops with constant bounds go through, are nodes of their own.  An access by any
-// other index may be of all pieces, and a pointer into an array points to all of them.
+// Splits arrays, variables and fields alike, into pieces: elements named by constants, and ranges that loops with
+// constant bounds run through, are separate nodes. An access by any other index may be of all pieces, and a pointer
+// into an array points to all of them.
 #pragma once
 
 #include "Program.h"

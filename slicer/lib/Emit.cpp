@@ -40,17 +40,17 @@ public:
       if (Slice.treatment(Call) == Treatment::Spawn)
         spawn(Call);
       Meeting Here = Meetings.at(Call);
-      // What is made from one template has one text.
+      // Instantiations of one template share one text.
       if ((Here.Counted || Here.Point || Here.Channel) && Met.insert(Call->getBeginLoc()).second)
         meet(F, Call, Here);
     }
   }
 
-  // What a function calls is not counted.
+  // Stops counting inside a function and its callees.
   void pause(const Function &F) {
     Into.beginFunction(F.Shared);
     TextRange Brace = *afterBrace(U, blockOf(F.Decl));
-    // What is made from one template has one text.
+    // Instantiations of one template share one text.
     if (!Paused.insert({Brace.File, Brace.Begin}).second)
       return;
     Counts = true;
@@ -58,7 +58,7 @@ public:
                       "foreread_pause();");
   }
 
-  // The declarations the inserted calls need, on one line.
+  // The declarations that the inserted calls need, on one line.
   std::string declarations() const {
     std::string Result;
     for (const std::string &Each : Declared)
@@ -71,7 +71,7 @@ private:
     Declared.insert((U.cxx() ? "extern \"C\" " : "") + std::string(Declaration));
   }
 
-  // What loads are counted by: the turns of a loop, or the calls of a function.
+  // Counts for loads: the iterations of a loop, or the calls of a function.
   void count(const Stmt *Body) {
     if (!Slice.counts(Body))
       return;
@@ -85,7 +85,7 @@ private:
   void create(const Function &F) {
     const CompoundStmt *Body = blockOf(F.Decl);
     std::string Count = "0", Values = "0";
-    // One without a name is used nowhere.
+    // A parameter without a name is not used.
     auto Named = [&](unsigned I) {
       return I < F.Decl->getNumParams() && F.Decl->getParamDecl(I)->getIdentifier();
     };
@@ -102,7 +102,7 @@ private:
     Prototype = "static void " + Meetings.nameOf(F) + "(int, char **);";
     Declared.insert(Prototype);
     std::string Asked;
-    // How many arguments there are cannot be told without a name for it.
+    // Without a name the number of arguments is not accessible.
     std::optional<Paths> Read = Meetings.paths();
     if (Read && (!Read->Arguments || (Named(0) && Named(1)))) {
       need("int foreread_may_wait(int, char **, const char *);");
@@ -114,7 +114,7 @@ private:
                    Values + ");");
   }
 
-  // As one literal: each ends with a zero byte of its own.
+  // One string literal; each path ends with its own zero byte.
   static std::string list(const std::vector<std::string> &Paths) {
     std::string Result;
     for (const std::string &Each : Paths) {
@@ -129,7 +129,7 @@ private:
     return Result + "\"\"";
   }
 
-  // What a thread of the C++ library is given to run.
+  // Wraps the function that is passed to a thread of the C++ library.
   void wrapBody(const Expr *Starts) {
     Program::Thread Started = P.thread(Starts);
     if (!Started.Target || !Slice.countsThread(*Started.Target) || !Met.insert(Started.Body->getBeginLoc()).second)
@@ -142,14 +142,14 @@ private:
     TextRange Callee = textOf(U, Call->getCallee());
     if (!Callee.Valid)
       return;
-    // Its types are not known at the top of the unit: C does without them, C++ has another name for
-    // it.
+    // pthread_create's types are unknown at the top of the unit: C calls a function without a prototype, C++ one
+    // declared under another name.
     Into.replace(Callee, U.cxx() ? "foreread_spawn" : "foreread_pthread_create");
     need(U.cxx() ? "int foreread_spawn(...) __asm__(\"foreread_pthread_create\");"
                  : "int foreread_pthread_create();");
   }
 
-  // What the program does after the call, as statements; RESULT is what the call gave.
+  // Statements of the program after the call; Result is the call's result.
   struct After {
     std::vector<std::string> Statements;
     bool UsesResult = false;
@@ -203,8 +203,7 @@ private:
       wrap(Call, Then, ResultType, Result);
   }
 
-  // A read in the middle of a macro is counted where the macro begins: what comes after it there
-  // may leave.
+  // A read in the middle of a macro is counted where the macro begins, because the macro's text after it may leave.
   void beforeMacro(const Stmt *Expansion) {
     TextRange Range = textOf(U, Expansion);
     if (isa<Expr>(Expansion))
@@ -213,7 +212,7 @@ private:
       Into.before(Range, "foreread_ahead(); ");
   }
 
-  // The variable an opening call's result is assigned to, if the statement is nothing else.
+  // The variable that an opening call's result is assigned to, if the statement consists of this assignment; else null.
   const Expr *assigned(const Function &F, const CallExpr *Call) const {
     const Stmt *Up = F.Parents.lookup(Call);
     while (Up && isa<ParenExpr, CastExpr>(Up))
@@ -225,8 +224,8 @@ private:
     return isa_and_nonnull<CompoundStmt>(Outer) ? Assignment->getLHS() : nullptr;
   }
 
-  // After the statement that makes the call, where it is made exactly once whenever the statement
-  // is executed.  The statement's text must end with its own semicolon.
+  // Adds the statements after the statement that makes the call, if each execution of it makes the call exactly once.
+  // The statement's text must end with its own semicolon.
   bool asStatements(const Function &F, const CallExpr *Call, const std::vector<std::string> &Then) {
     const Stmt *At = Call, *Up = F.Parents.lookup(Call);
     for (; Up && isa<Expr>(Up); At = Up, Up = F.Parents.lookup(Up)) {
@@ -310,7 +309,7 @@ public:
   bool Signals = false, Counts = false;
 };
 
-// The insertions that a unit's own functions come to.
+// The insertions for a unit's own functions.
 struct Changed {
   Changed(const Unit &U, const Program &P, const Related &Slice, const Plan &Meetings)
       : Changes(U), Original(U, P, Slice, Meetings, Changes) {
@@ -325,8 +324,9 @@ struct Changed {
   Computation Original;
 };
 
-// What the program has made macros of and the prefetch functions mean as it stands: they are the last in the unit. Other
-// macros may stand in what is printed as it was written, in types that are defined on the spot.
+// #undef of the program's macros whose names the prefetch functions use in another meaning. The prefetch functions are
+// the unit's last text. Other macros may occur in text that is printed as written, in types that are defined on the
+// spot.
 std::string withoutMacros(const Unit &U, llvm::StringRef Functions) {
   const Preprocessor &Macros = U.AST->getPreprocessor();
   std::set<std::string> Names;
@@ -358,13 +358,13 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
   std::string Functions;
   std::vector<std::string> Prototypes;
   std::map<std::string, std::string> Grants;
-  // Units in C and in C++ call each other's.
+  // Units in C and units in C++ call each other's functions.
   const std::string Linkage = U.cxx() ? "extern \"C\" " : "";
   llvm::DenseMap<const Function *, const FunctionDecl *> Needed;
   for (auto &F : P.Functions) {
     if (F->Home != &U || !Slice.translated(*F))
       continue;
-    // A lambda expression is part of the function around it.
+    // A lambda expression is printed with the function around it.
     if (Meetings.runsAsIs(*F) || F->lambda())
       continue;
     Printer Print(P, Pointers, Slice, Meetings, *F);
@@ -387,7 +387,7 @@ std::optional<UnitText> print(const Unit &U, Changed &Now, Program &P, PointsTo 
   std::string Text = Now.Original.declarations();
   if (Now.Original.Signals)
     Text += " enum { FOREREAD_SIGNAL = 1 };";
-  // The counting alone: before the program's first line no header of the system may come.
+  // Only the counter's declarations: no system header may precede the program's first line.
   if (Now.Original.Counts)
     Result =
         "#define FOREREAD_CALL_ONLY\n#include \"foreread_preexec.h\"\n#undef FOREREAD_CALL_ONLY\n";
@@ -440,7 +440,7 @@ std::vector<std::optional<UnitText>> emit(Program &P, PointsTo &Pointers, Relate
   std::vector<std::unique_ptr<Changed>> Units;
   for (auto &U : P.Units)
     Units.push_back(U->AST ? std::make_unique<Changed>(*U, P, Slice, Meetings) : nullptr);
-  // Functions of headers are the same in all units that have them.
+  // Functions of headers are the same in all units that include them.
   for (auto &Taking : Units)
     for (auto &From : Units)
       if (Taking && From && Taking != From)

@@ -1,5 +1,4 @@
-// A unit's new text: the original with the insertions the computation thread needs, then the
-// prefetch functions.
+// The new text of a unit: the original with insertions for the computation thread, followed by the prefetch functions.
 #pragma once
 
 #include "Plan.h"
@@ -7,7 +6,7 @@
 
 namespace foreread::slicer {
 
-// The text of each unit, or none if nothing of it changes.
+// The text of each unit, or none if the unit is unchanged.
 std::vector<std::optional<UnitText>> emit(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings);
 
 } // namespace foreread::slicer

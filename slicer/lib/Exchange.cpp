@@ -42,7 +42,7 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
   };
   bool Used = resultUsed(F, Call) && !Call->getType()->isVoidType();
   if (Name == "fgets") {
-    // A pointer means nothing to the other thread: whether there is one is sent.
+    // Pointers mean nothing to the other thread: a flag is sent, whether the pointer is null.
     Result.ResultType = "char *";
     std::string Line = Text(Call->getArg(0));
     if (Sends) {
@@ -65,7 +65,7 @@ Exchange exchange(const Program &P, const Function &F, const CallExpr *Call, int
     Result.ResultType = Call->getType().getUnqualifiedType().getAsString(Policy);
     Result.Result = "foreread_result";
     Move("&foreread_result", "sizeof(foreread_result)", "");
-    // Each side has a buffer of its own.
+    // Each side has its own buffer.
     if (!Sends)
       Result.Moves.push_back("if (foreread_result >= 0 && (!" + Line + " || " + Room +
                              " <= (__SIZE_TYPE__)foreread_result)) " + Line +

@@ -1,5 +1,5 @@
-// What is sent over a channel when the program makes a call for both threads (paper, 3.3: send_XXX
-// and receive_XXX).  Both sides are made here, so that they agree.
+// Data sent over a channel when the program makes a call for both threads (paper, 3.3: send_XXX and receive_XXX). The
+// code of both sides is generated here, so that they agree.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 namespace foreread::slicer {
 
 struct Exchange {
-  // Statements that move the data, on the side asked for.
+  // Statements that move the data, on the requested side.
   std::vector<std::string> Moves;
-  // The value of the call's result in those statements is foreread_result; empty if it is not used.
+  // Type of foreread_result, the variable that holds the call's result in those statements; empty if there is none.
   std::string ResultType;
-  // The expression that stands for the call's result afterwards.
+  // The expression that replaces the call afterwards.
   std::string Result;
 };
 
@@ -21,7 +21,7 @@ Exchange exchange(const Program &P, const Function &F, const clang::CallExpr *Ca
                   bool Sends, const clang::PrintingPolicy &Policy,
                   const std::function<std::string(const clang::Expr *)> &Text);
 
-// Whether anything looks at the call's result.
+// True if the call's result is used.
 bool resultUsed(const Function &F, const clang::CallExpr *Call);
 
 } // namespace foreread::slicer

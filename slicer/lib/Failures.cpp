@@ -22,7 +22,7 @@ bool negativeConstant(const Expr *E) {
          isa<IntegerLiteral, DeclRefExpr>(Minus->getSubExpr()->IgnoreParenCasts());
 }
 
-// n < 0, n == -1: how a call's failure is asked for.  What is asked about, or null.
+// The operand of n < 0 or n == -1, the usual tests for a failed call; or null.
 const Expr *testedNegative(const Expr *Condition) {
   const auto *Test = dyn_cast<BinaryOperator>(Condition->IgnoreParenCasts());
   if (!Test)
@@ -34,14 +34,14 @@ const Expr *testedNegative(const Expr *Condition) {
   return Test->getOpcode() == BO_EQ && negativeConstant(Test->getRHS()) ? Test->getLHS() : nullptr;
 }
 
-// The local variable that an lvalue names, or null: nobody else assigns to that.
+// The local variable that an lvalue names, or null. Only its function assigns to a local variable.
 const VarDecl *named(const Expr *Lvalue) {
   const auto *Ref = dyn_cast<DeclRefExpr>(Lvalue->IgnoreParenCasts());
   const auto *Variable = Ref ? dyn_cast<VarDecl>(Ref->getDecl()) : nullptr;
   return Variable && Variable->hasLocalStorage() ? Variable : nullptr;
 }
 
-// All that a function assigns to a variable.  Whether that can be said.
+// Collects all values that a function assigns to a variable. False if some of them are unknown.
 bool assigned(const Stmt *S, const VarDecl *To, std::vector<const Expr *> &Into) {
   if (const auto *Declared = dyn_cast<DeclStmt>(S))
     for (const Decl *D : Declared->decls())
@@ -80,7 +80,7 @@ bool zero(const Expr *E) {
 
 } // namespace
 
-// Functions that write to standard error, and those that only hand over to such a one.
+// Collects functions that report an error on standard error, directly or by calling another such function.
 Failures::Failures(const Program &P) : P(P) {
   bool Changed = true;
   while (Changed) {
@@ -132,8 +132,8 @@ bool Failures::reports(const Stmt *S) const {
   return false;
 }
 
-// Whether a call ends a program that has failed: exit(1), abort(), or a function of the program's
-// whose last statement is one of these.
+// True if a call ends a program that has failed: exit(1), abort(), or a function of the program whose last statement is
+// such a call.
 bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
   const FunctionDecl *Callee = directCallee(Call);
   if (!Callee || Depth > 3)
@@ -144,7 +144,7 @@ bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
         Body && !Body->body_empty() ? dyn_cast<CallExpr>(Body->body_back()) : nullptr;
     if (!Last || !endsProgram(Last, Depth + 1))
       return false;
-    // A status that it is given.
+    // The status is a parameter of this function.
     const auto *Status = Last->getNumArgs() ? dyn_cast<DeclRefExpr>(Last->getArg(0)->IgnoreParenCasts()) : nullptr;
     const auto *Parameter = Status ? dyn_cast<ParmVarDecl>(Status->getDecl()) : nullptr;
     unsigned Index = Parameter ? Parameter->getFunctionScopeIndex() + firstArgument(Call) : Call->getNumArgs();
@@ -157,8 +157,8 @@ bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
   return !Name.ends_with("xit") || Call->getNumArgs() == 0 || !zero(Call->getArg(0));
 }
 
-// Whether a call answers with a negative number if what it asked of the system has failed, and not
-// otherwise.  A comparison (memcmp) does so for other reasons.
+// True if a call returns a negative number exactly if the system could not do what it was asked for. A comparison
+// (memcmp) returns one for other reasons.
 bool Failures::isStatus(const CallExpr *Call, unsigned Depth) const {
   const FunctionDecl *Callee = directCallee(Call);
   if (const Function *F = Callee ? P.function(Callee) : nullptr) {

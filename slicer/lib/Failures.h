@@ -1,10 +1,9 @@
-// Branches that a program takes when something has gone wrong.
+// Branches that handle errors.
 //
-// A branch that reports an error, or leaves the function or the program with one, is assumed not to be
-// taken where taking it would have to be decided by data that is otherwise not needed: the prefetch
-// thread would have to read everything to learn that nothing is wrong with it.  The assumption costs
-// prefetches, in a run that fails.  Related::statement() keeps such a branch all the same where something
-// that it assigns is needed.
+// A branch that reports an error, or leaves the function or the program with one, is assumed not to be taken if
+// deciding it needs data that is otherwise unneeded. Without this assumption the prefetch thread would have to read all
+// data in order to find out that none of it is wrong. In a run that fails, the assumption costs prefetches.
+// Related::statement() keeps such a branch if a value that it assigns is needed.
 #pragma once
 
 #include "Program.h"
@@ -15,21 +14,20 @@ class Failures {
 public:
   explicit Failures(const Program &P);
 
-  // Whether the statement is an if of this function whose branch is a failure, and which has no other
-  // branch.
+  // True if the if statement of this function has no else and its branch is a failure.
   bool isFailure(const clang::IfStmt *If, const Function &In) const;
-  // Whether a statement, or a part of it, reports an error.
+  // True if a statement or a part of it reports an error.
   bool reports(const clang::Stmt *S) const;
-  // Whether a call reports an error or ends a program that has failed.
+  // True if a call reports an error or ends a program that has failed.
   bool isReport(const clang::CallExpr *Call) const { return toStandardError(Call) || endsProgram(Call); }
 
 private:
-  // How control goes on after a branch.
+  // Where control continues after a branch.
   enum class End {
     Below, // after the if
-    Jump,  // within the function: break, continue
-    Out,   // out of the function, or to a label
-    Error, // the same, in a way that by itself says that something is wrong
+    Jump,  // inside the function: break, continue
+    Out,   // return or goto
+    Error, // leaves in a way that marks an error by itself
   };
   End end(const clang::Stmt *S) const;
   bool endsProgram(const clang::CallExpr *Call, unsigned Depth = 0) const;

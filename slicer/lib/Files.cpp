@@ -8,7 +8,7 @@ using namespace clang;
 
 namespace {
 
-// Which argument of an opening call is the path, the flags, the mode.
+// Indices of an opening call's path, flags and mode; -1 if there is none.
 struct OpenShape {
   int Path, Flags, Mode;
 };
@@ -32,14 +32,14 @@ std::string constantString(const Expr *E) {
   return Literal && Literal->isOrdinary() ? Literal->getString().str() : std::string();
 }
 
-// Adds what flags allow, of open().
+// Adds the access that the flags of open() allow.
 void openedBy(File &New, int64_t Flags) {
   New.Reads |= (Flags & O_ACCMODE) != O_WRONLY;
   New.Writes |= (Flags & O_ACCMODE) != O_RDONLY;
   New.Creates |= (Flags & (O_CREAT | O_TRUNC | O_APPEND)) != 0;
 }
 
-// The same of a mode, of fopen(); empty if it is not known.
+// The same for the mode of fopen(); empty if unknown.
 void openedBy(File &New, const std::string &Mode) {
   bool Both = Mode.find('+') != std::string::npos;
   New.Reads |= Mode.empty() || Mode[0] == 'r' || Both;
@@ -87,7 +87,7 @@ Files::Files(Program &P, PointsTo &Pointers, const Options &Wish)
       if (!Spec)
         continue;
       if (Spec->Kind == CallKind::Write)
-        // What is opened for reading is not what a function writes to that is handed others, too.
+        // A function that writes to one of several files does not write to those opened for reading only.
         for (File *Target : concerning(Call, *Spec))
           Target->Written |= Target->Writes || !Target->Regular;
       if (Spec->Kind == CallKind::Read || Spec->Kind == CallKind::Map)
@@ -144,7 +144,7 @@ std::optional<Paths> Files::paths() {
   for (auto &Each : All) {
     if (!Each->Wanted)
       continue;
-    // A path that begins in another folder is not looked for.
+    // Paths relative to another directory are not supported.
     if (Each->MayAppear || plainName(directCallee(Each->Site)->getName()) == "openat")
       return std::nullopt;
     if (!Each->Path.empty())
@@ -159,8 +159,8 @@ std::optional<Paths> Files::paths() {
   return Result;
 }
 
-// Two constant paths are the same file if they are equal; a path that is computed may be any file
-// whose path is computed from the same memory.
+// Two constant paths are the same file if they are equal. Two computed paths may be the same file if they are computed
+// from the same memory.
 bool Files::mayBeSame(const File &Read, const File &Write) {
   if (&Read == &Write)
     return true;
@@ -170,7 +170,7 @@ bool Files::mayBeSame(const File &Read, const File &Write) {
     return false;
   const Expr *Left = pathOf(Read)->IgnoreParenImpCasts(),
              *Right = pathOf(Write)->IgnoreParenImpCasts();
-  // argv[1] and argv[2]
+  // argv[1] and argv[2] are different files.
   if (const auto *A = dyn_cast<ArraySubscriptExpr>(Left))
     if (const auto *B = dyn_cast<ArraySubscriptExpr>(Right)) {
       Expr::EvalResult I, J;

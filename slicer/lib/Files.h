@@ -1,5 +1,5 @@
-// The program's files: where each is opened, what the program may do to it, and whether it is read
-// ahead.  One entry for each call that opens something, and for the three standard streams.
+// The program's files: where each is opened, how the program may change it, and whether it is prefetched. One entry per
+// opening call, and one for each of the three standard streams.
 #pragma once
 
 #include "Options.h"
@@ -14,37 +14,37 @@ struct File {
   Function *Opener = nullptr;
   std::string Path;           // if it is a constant
   bool Regular = false;       // opened by path
-  bool Reads = true;          // the way it is opened allows reading
-  bool Writes = false;        // … writing
-  bool Creates = false;       // … creating or emptying it, or making it longer
+  bool Reads = true;          // opened for reading
+  bool Writes = false;        // opened for writing
+  bool Creates = false;       // may be created, emptied or extended by the opening call
   bool Written = false;       // the program writes to it
   bool Wanted = false;        // read, and to be prefetched
-  bool MayChange = false;     // something the program writes may be this file
-  bool MayAppear = false;     // … and creates or empties it
-  bool Configuration = false; // all its reads steer the program: sent
+  bool MayChange = false;     // the program may write to this file, maybe by another name
+  bool MayAppear = false;     // the program may create, empty or extend this file
+  bool Configuration = false; // the program reads it and sends the data
 };
 
-// Where a program finds what it reads.
+// Where the paths of the files come from.
 struct Paths {
   bool Arguments = false;             // main's arguments, or parts of them
-  std::vector<std::string> Constants; // and these
+  std::vector<std::string> Constants; // constants
 };
 
 class Files {
 public:
   Files(Program &P, PointsTo &Pointers, const Options &Chosen);
 
-  // The files a descriptor or stream may be.
+  // The files that a descriptor or stream may refer to.
   std::vector<File *> of(const clang::Expr *Descriptor);
-  // The files a call on a descriptor or stream concerns.
+  // The files that a call on a descriptor or stream may access.
   std::vector<File *> concerning(const clang::CallExpr *Call, const CallSpec &Spec);
-  // Whether a call is on a file that is prefetched.
+  // True if a call may access a file that is prefetched.
   bool wanted(const clang::CallExpr *Call, const CallSpec &Spec);
   File *opened(const clang::CallExpr *Site);
   bool onlyInput(const clang::CallExpr *Call, const CallSpec &Spec);
 
-  // The paths of all files that are prefetched, if they can be told before anything is opened, and none is
-  // made by the program.
+  // The paths of all prefetched files, if they are known before any file is opened and the program creates none of
+  // them.
   std::optional<Paths> paths();
 
   std::vector<std::unique_ptr<File>> All;

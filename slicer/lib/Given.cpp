@@ -1,6 +1,6 @@
-// Functions of the program that the C++ library is given the address of: what a std::function holds, what for_each()
-// calls.  The library calls them through a pointer, which may be any of its type; where one is given, by its name or by a
-// pointer, the prefetch thread gives its version.
+// Functions of the program whose address the C++ library receives: the target of a std::function, the argument of
+// for_each(). The library calls them through a pointer, which may point to any function of its type. Where the program
+// passes such a function, by name or by a pointer, the prefetch thread passes the prefetch version.
 #include "Given.h"
 
 #include "Cxx.h"
@@ -20,7 +20,7 @@ std::string shapeOf(const FunctionDecl *F) {
   return slicer::shapeOf(Type, F->getASTContext());
 }
 
-// The name of a function that an argument is.
+// The function name that an argument consists of, or null.
 const DeclRefExpr *nameIn(const Expr *Argument) {
   const Expr *E = Argument->IgnoreUnlessSpelledInSource()->IgnoreParenCasts();
   if (const auto *Address = dyn_cast<UnaryOperator>(E); Address && Address->getOpcode() == UO_AddrOf)
@@ -29,7 +29,7 @@ const DeclRefExpr *nameIn(const Expr *Argument) {
   return Ref && isa<FunctionDecl>(Ref->getDecl()) ? Ref : nullptr;
 }
 
-// The functions of the program that are named, but to be called, and what is given to others.
+// The functions of the program that are named other than as callees, and the arguments passed to functions.
 struct Taking : Walk {
   Taking() { ImplicitCode = true; }
 
@@ -38,7 +38,7 @@ struct Taking : Walk {
   struct Place {
     const FunctionDecl *Callee;
     const Expr *Argument;
-    bool Written; // what stands for a default is not printed
+    bool Written; // false inside default arguments and initializers, which are not printed
   };
   std::vector<Place> Given;
   bool Written = true;
@@ -69,7 +69,7 @@ struct Taking : Walk {
     Written = Was;
     return false;
   }
-  // A thread's function is not given to its callee: Threads.cpp follows it.
+  // The function that a thread runs is not passed to its callee: Threads.cpp follows it.
   template <typename Caller> void give(const FunctionDecl *Callee, const Caller *E) {
     const Expr *Second = nullptr, *Body = givenToThread(E, Second);
     for (const Expr *Argument : E->arguments())
@@ -78,8 +78,8 @@ struct Taking : Walk {
   }
 };
 
-// Whether a function of the library, with all that it calls by name or makes a pointer to, calls through a pointer of that
-// type.
+// True if a library function, with all functions that it calls by name or takes the address of, calls through a pointer
+// of that type. False if a function of the program on the way might receive the pointer itself.
 bool callsThrough(const Program &P, const Library &Of, const FunctionDecl *From, const std::string &Shape) {
   llvm::DenseSet<const FunctionDecl *> Seen;
   std::vector<const FunctionDecl *> Work{From};
@@ -89,7 +89,7 @@ bool callsThrough(const Program &P, const Library &Of, const FunctionDecl *From,
     if (!Seen.insert(At).second)
       continue;
     if (const Function *F = P.function(At)) {
-      // It may be given the pointer as such.
+      // This function may receive the pointer itself.
       if (llvm::any_of(F->Decl->parameters(), [&](const ParmVarDecl *Each) {
             return slicer::shapeOf(Each->getType(), F->Home->context()) == Shape;
           }))
@@ -113,7 +113,8 @@ void findGiven(Program &P, const Library &Of) {
   if (Of.Pointers.empty())
     return;
   llvm::StringMap<std::vector<Function *>> Named;
-  // By the type of what is given by a pointer: the functions in which the prefetch thread can give the versions, and null.
+  // Functions passed by a pointer, by type: the functions that pass them and in which the prefetch version can replace
+  // them, or null where it cannot.
   llvm::StringMap<std::vector<const Function *>> ByPointer;
   llvm::DenseSet<Function *> Given;
   auto See = [&](Taking &In, Function *Giver) {
@@ -152,7 +153,8 @@ void findGiven(Program &P, const Library &Of) {
     if (const auto *Made = dyn_cast<CXXConstructorDecl>(F->Decl))
       for (const CXXCtorInitializer *Part : Made->inits())
         In.walk(Part->getInit());
-    // A lambda expression is part of the function around it: what is in it is of that one's as well as its own.
+    // The body of a lambda expression is visited as part of the function around it, and for the lambda expression
+    // itself.
     In.walk(F->Decl->getBody());
     See(In, F.get());
   }
@@ -164,7 +166,8 @@ void findGiven(Program &P, const Library &Of) {
           In.walk(Variable->getInit());
           See(In, nullptr);
         }
-  // What is given by a pointer may be any of its type; it is asked whether it is one that has a name there.
+  // A pointer may point to any function of its type. The prefetch thread compares it with the functions that can be
+  // named there.
   for (auto &Entry : ByPointer)
     for (Function *F : Named.lookup(Entry.getKey()))
       for (const Function *Giver : Entry.second) {
@@ -185,7 +188,7 @@ void findGiven(Program &P, const Library &Of) {
         P.LibraryCalls[Calling].push_back(F->Decl->getCanonicalDecl());
 }
 
-// What an object of the library calls when it ends, nobody sees called.
+// Nobody sees calls that a library object makes in its destructor.
 void findEnding(Program &P) {
   std::vector<const FunctionDecl *> Ending;
   for (auto &[Callee, Calls] : P.LibraryCalls)

@@ -1,14 +1,15 @@
-// Functions of the program that are given to the C++ library, to be called through a pointer.
+// Functions of the program that are passed to the C++ library, which calls them through a pointer.
 #pragma once
 
 #include "Library.h"
 
 namespace foreread::slicer {
 
-// Fills P.GivenNames and P.GivenPointers, says of each function by whom it is given, and adds those that are to what the
-// library calls.
+// Fills P.GivenNames and P.GivenPointers, records for each function which functions pass it, and adds the passed
+// functions to the library's calls.
 void findGiven(Program &P, const Library &Of);
-// Says which of them the library runs, unseen, when an object of it ends.  The library is followed.
+// Finds those of them that the library runs, unseen, when one of its objects is destroyed. The calls of the library
+// must be known.
 void findEnding(Program &P);
 
 } // namespace foreread::slicer

@@ -13,7 +13,7 @@ namespace {
 
 llvm::StringRef lastPart(llvm::StringRef Path) { return llvm::sys::path::filename(Path); }
 
-// What would mean something else in another file than the header's own.
+// True if the text contains constructs whose meaning depends on the file that they are in.
 bool knowsItsPlace(llvm::StringRef Text) {
   if (Text.contains("__INCLUDE_LEVEL__") || Text.contains("include_next"))
     return true;
@@ -36,7 +36,7 @@ std::string applied(llvm::StringRef Text, const std::vector<Insertion> &Into) {
   std::vector<const Insertion *> Order;
   for (const Insertion &Each : Into)
     Order.push_back(&Each);
-  // The insertions are in one vector: among equals, the order they were made in.
+  // Insertions with equal offset and rank keep their order, since they are elements of one vector.
   llvm::sort(Order, [](const Insertion *A, const Insertion *B) {
     return std::make_tuple(A->Offset, A->Rank, A) < std::make_tuple(B->Offset, B->Rank, B);
   });
@@ -81,7 +81,7 @@ Inclusions::Inclusions(const SourceManager &Sources, const LangOptions &Language
         }
     Each.Movable &= Found;
   }
-  // Where one cannot be moved, neither can what would need that.
+  // A header cannot be moved if another one that would have to be moved with it cannot.
   bool Changed = true;
   while (Changed) {
     Changed = false;
@@ -120,7 +120,7 @@ void Inclusions::read(FileID File, Header &Into) const {
     }
     if (Word != "include" && Word != "import")
       continue;
-    // A file that is imported once would be so by either name.
+    // An imported file is included once, under either name.
     Into.Movable &= Word != "import";
     Here.NameAt = Sources.getFileOffset(Now.getLocation()) + Now.getLength();
     while (Here.NameAt < Text.size() && (Text[Here.NameAt] == ' ' || Text[Here.NameAt] == '\t'))
@@ -159,22 +159,22 @@ FileID Inclusions::header(const std::string &Path) const {
   return {};
 }
 
-// Whether a directive that was skipped may have been so because the header it names is included once.
+// True if a directive may have been skipped because the header that it names is included once.
 bool Inclusions::namesOnce(const Directive &Each, FileID Header) const {
   return Each.Entered.isInvalid() && Own.at(Header).Once && lastPart(Each.Name) == lastPart(path(Header));
 }
 
-// What must stand in place of its #include, too, where the text of this header does.
+// Headers whose #include has to be replaced, too, if this header's is.
 Inclusions::Files Inclusions::neededBy(FileID Moved) const {
   Files Result;
   const Header &Here = Own.at(Moved);
   if (Here.Parent.isValid())
     Result.push_back(Here.Parent);
-  // A name in quotes is looked for beside the file that has it.
+  // A quoted name is searched beside the file that contains it.
   for (const Directive &Each : Here.Directives)
     if (Each.Quoted && Each.Entered.isValid())
       Result.push_back(Each.Entered);
-  // Where it is named again, the compiler would not know that it has been there.
+  // Where the header is included again, the compiler would not know that it was included before.
   for (auto &[File, Other] : Own)
     for (const Directive &Each : Other.Directives)
       if (File != Moved && namesOnce(Each, Moved))
@@ -202,7 +202,8 @@ std::string Inclusions::presumed(FileID File) const {
   return At.isValid() ? At.getFilename() : path(File);
 }
 
-// As GCC names it: what is found beside a file has no "./" in front where that file has no folder.
+// The name that GCC gives the file: for a file found beside another, no "./" in front if that file's name has no
+// directory.
 std::string Inclusions::nameOf(FileID File) const {
   std::string Clang = presumed(File);
   if (File == Sources.getMainFileID())
@@ -220,7 +221,7 @@ std::string Inclusions::nameOf(FileID File) const {
   return Clang;
 }
 
-// What has the compiler go on with the line of this place.
+// A directive that sets file and line to those of the given offset.
 std::string Inclusions::line(FileID File, unsigned Offset) const {
   PresumedLoc At = Sources.getPresumedLoc(Sources.getLocForStartOfFile(File).getLocWithOffset(Offset));
   std::string Name = At.getFilename();
@@ -233,7 +234,7 @@ std::string once(FileID Header) { return "FOREREAD_ONCE_" + std::to_string(Heade
 
 } // namespace
 
-// A directive that led nowhere, as it must be where its file is not there; empty if it can stay as it is.
+// Replacement of a skipped directive in moved text; empty if the directive can stay as it is.
 std::string Inclusions::skipped(FileID File, const Directive &Each, const Files &Moved) const {
   llvm::StringRef Text = Sources.getBufferData(File);
   std::string Same = Text.slice(Each.Begin, Each.End).str(), Result;

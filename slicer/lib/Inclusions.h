@@ -1,6 +1,6 @@
-// The texts a unit consists of: its own file, and the headers of the program that it includes.  A header cannot be
-// changed for one program, so where something has to be put into one, its text stands in place of its #include, with
-// #line directives before and after: the compiler names files and lines as it did.
+// The texts of a unit: its own file, and the headers of the program that it includes. A header cannot be changed for
+// one program. An insertion into a header therefore replaces its #include by the header's text, with #line directives
+// before and after, so that the compiler reports the same files and lines as before.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace foreread::slicer {
 
-// Text that comes into a file.
+// Text inserted into a file.
 struct Insertion {
   unsigned Offset = 0;
-  long Rank = 0; // order among insertions at one place
+  long Rank = 0; // order among insertions at one offset
   unsigned Remove = 0;
   std::string Text;
 };
@@ -23,24 +23,24 @@ class Inclusions {
 public:
   Inclusions(const clang::SourceManager &Sources, const clang::LangOptions &Language);
 
-  // Whether text can be put there: the unit's own file, or a header whose text can stand in place of its #include.
+  // True if text can be inserted: the unit's own file, or a header whose text can replace its #include.
   bool atHand(clang::FileID File) const;
-  // The file's path, the same in all units; empty for what is no file.
+  // The file's path, the same in all units; empty if it is no file.
   std::string path(clang::FileID File) const;
-  // The header at hand that has this path, or an invalid one.
+  // The header with this path, if text can be inserted; else an invalid one.
   clang::FileID header(const std::string &Path) const;
-  // The unit's text with what is put into its files.
+  // The unit's text with insertions into its files.
   std::string text(const std::map<clang::FileID, std::vector<Insertion>> &Into) const;
-  // The headers whose text is in that.
+  // The headers whose text it then contains.
   std::vector<std::string> takenIn(const std::map<clang::FileID, std::vector<Insertion>> &Into) const;
 
 private:
-  // #include, #import, #include_next, with what it names; without the rest of its line.
+  // #include or #import with the name; without the rest of its line.
   struct Directive {
     unsigned Begin = 0, End = 0, NameAt = 0;
-    std::string Name; // empty: a macro's
+    std::string Name; // empty: given by a macro
     bool Quoted = false;
-    clang::FileID Entered; // the file that it led into; invalid if it was skipped
+    clang::FileID Entered; // the included file; invalid if it was skipped
   };
   struct Header {
     clang::FileID Parent;
@@ -63,11 +63,11 @@ private:
 
   const clang::SourceManager &Sources;
   const clang::LangOptions &Language;
-  // The program's own files, the unit's among them.
+  // The program's files, the unit's own among them.
   std::map<clang::FileID, Header> Own;
 };
 
-// A text with what is put into it.
+// A text with its insertions.
 std::string applied(llvm::StringRef Text, const std::vector<Insertion> &Into);
 
 } // namespace foreread::slicer

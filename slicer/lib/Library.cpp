@@ -1,6 +1,6 @@
-// What the functions of the C++ library that have their text in its headers, templates above all, call of the program:
-// the constructor that make_unique() runs, the lambda expression that for_each() is given.  Where the library calls by a
-// pointer, or virtually, nobody knows when.
+// Functions of the program that are called by functions which headers of the C++ library define, above all by
+// templates: the constructor that make_unique() runs, the lambda expression passed to for_each(). The time of a call
+// through a pointer or of a virtual call is unknown.
 #include "Library.h"
 
 #include "Cxx.h"
@@ -14,12 +14,12 @@ using namespace clang;
 
 namespace {
 
-// What one function calls by name, and whose address it takes.
+// The functions that a function calls by name, and those whose address it takes.
 struct Names : Walk {
   Names() { ImplicitCode = true; }
 
   std::vector<const FunctionDecl *> Called, Taken;
-  std::vector<QualType> Pointers; // what is called through
+  std::vector<QualType> Pointers; // types of the pointers that it calls through
   llvm::DenseSet<const Expr *> Callees;
 
   bool visitStmt(const Stmt *S) override {
@@ -71,7 +71,8 @@ private:
   std::function<void(const FunctionDecl *, Names &)> Found;
 };
 
-// What a std::function holds it calls by a pointer to a function that the library makes for each kind of what is held.
+// A std::function calls its target through a pointer to a function that the library instantiates for each type of
+// target.
 void findHeld(Library &Of, const CXXMethodDecl *Method) {
   const auto *Class = dyn_cast<ClassTemplateSpecializationDecl>(Method->getParent());
   if (!Class || !Class->isInStdNamespace())
@@ -101,7 +102,7 @@ void read(Program &P, Library &Of, const Unit &U) {
   }).walk(U.context().getTranslationUnitDecl());
 }
 
-// The signatures of what an object of this type may hold or lead to.
+// The signatures of the std::functions that an object of this type may hold or lead to.
 void leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::StringSet<> &Signatures) {
   Type = Type.getCanonicalType().getNonReferenceType();
   while (Type->isPointerType())
@@ -122,7 +123,8 @@ void leaves(QualType Type, llvm::DenseSet<const clang::Type *> &Seen, llvm::Stri
     leaves(Part->getType(), Seen, Signatures);
 }
 
-// A call of a std::function may be of all that any of its signature holds, if all that call one are known.
+// A call of a std::function may be of any target that one of its signature holds, if all functions that may call one
+// are known.
 void followHeld(Program &P, Library &Of) {
   if (!P.AllKnown)
     return;

@@ -1,27 +1,28 @@
-// The functions of the C++ library that have their text in its headers: what they call of the program.
+// The functions of the C++ library that headers define: the functions of the program that they call.
 #pragma once
 
 #include "Program.h"
 
 namespace foreread::slicer {
 
-// What is known of them beside what they call by name, which is in Program::LibraryCalls.
+// Knowledge besides the calls by name, which are in Program::LibraryCalls.
 struct Library {
-  // Those whose address is taken, or which are virtual; and in which function the address is taken.
+  // Functions whose address a library function takes, and virtual functions of the library. Taken: the former, by the
+  // function that takes the address.
   std::vector<const clang::FunctionDecl *> Escaping;
   llvm::DenseMap<const clang::FunctionDecl *, std::vector<const clang::FunctionDecl *>> Taken;
-  // By the type of the pointer: what calls through one.
+  // The functions that call through a pointer, by the pointer's type.
   llvm::StringMap<std::vector<const clang::FunctionDecl *>> Pointers;
-  // By the signature of a std::function: what calls one, and by what one calls each kind of what it may hold.
+  // By the signature of a std::function: its call operators, and the functions by which it calls each kind of target.
   struct Holder {
     std::vector<const clang::FunctionDecl *> Calls, Invokes;
   };
   llvm::StringMap<Holder> Held;
 };
 
-// Reads the text of the library, and fills P.LibraryCalls.
+// Reads the library's text and fills P.LibraryCalls.
 Library readLibrary(Program &P);
-// Says of each function of the program whether the library calls it: RunByLibrary and Through.
+// Sets RunByLibrary and Through in each function of the program.
 void followLibrary(Program &P, Library &Of);
 
 } // namespace foreread::slicer

@@ -82,7 +82,7 @@ std::string unreadable(llvm::StringRef Path) {
   std::error_code Error = llvm::sys::fs::status(Path, Status);
   if (!Error && llvm::sys::fs::is_directory(Status))
     Error = std::make_error_code(std::errc::is_a_directory);
-  // A pipe can be opened once only.
+  // A pipe can be opened only once.
   if (int File; !Error && llvm::sys::fs::is_regular_file(Status)) {
     Error = llvm::sys::fs::openFileForRead(Path, File);
     if (!Error)
@@ -112,9 +112,9 @@ std::vector<std::string> parsingArguments(const std::vector<std::string> &Argume
       Kept.push_back(Option.str());
     }
   }
-  // Checked variants of library functions are the functions themselves.
+  // Without the checked variants of library functions.
   Kept.push_back("-U_FORTIFY_SOURCE");
-  // To a C++ compiler all is C++.
+  // A C++ compiler compiles every source as C++.
   bool Cxx = isCxx(Source) || llvm::StringRef(Arguments.front()).ends_with("++");
   if (!Language)
     Kept.insert(Kept.end(), {"-x", Cxx ? "c++" : "c"});
@@ -139,11 +139,11 @@ void load(Program &P, const std::vector<tooling::CompileCommand> &Commands) {
     llvm::StringRef Extension = llvm::sys::path::extension(U->File);
     U->WholeBecause = unreadable(U->Path);
     if (!U->WholeBecause.empty()) {
-      // There is nothing to parse.
+      // Nothing to parse.
     } else if (Extension == ".s" || Extension == ".S") {
       U->WholeBecause = Assembler;
     } else {
-      // Clang's own faults must not be the translator's.
+      // A crash of Clang must not end the translator.
       llvm::CrashRecoveryContext Guard;
       if (!Guard.RunSafelyOnThread([&] { U->AST = parse(Command, Errors); }, 64u << 20)) {
         U->AST.reset();

@@ -8,9 +8,9 @@ using namespace clang;
 
 namespace {
 
-// Work between two counts, in operations: counting takes as long as three or four.
+// Minimal work between two counts, in operations. Counting takes as long as three or four.
 constexpr uint64_t Enough = 400;
-// How often a loop turns, where it cannot be told; what a call of a library function does.
+// Iterations of a loop whose number is unknown; work of a library call.
 constexpr uint64_t Often = 128, LibraryCall = 32;
 constexpr uint64_t Much = uint64_t(1) << 40;
 
@@ -42,7 +42,7 @@ Loads::Loads(Program &P, PointsTo &Pointers, Files &Opened) : P(P), Pointers(Poi
   }
   if (Maps.empty())
     return;
-  // How often a library function calls depends on what it finds.
+  // The number of calls that a library function makes depends on data.
   std::vector<const Function *> Work(Callbacks.begin(), Callbacks.end());
   while (!Work.empty()) {
     const Function *F = Work.back();
@@ -102,7 +102,7 @@ bool Loads::mapped(const Expr *E) {
          Pointers.pointees(Unary->getSubExpr()).intersects(Maps);
 }
 
-// Whether a function is called more than once, as far as loops and recursion tell.
+// True if a function may be called more than once, judged by loops, recursion and number of callers.
 bool Loads::repeated(const Function &F) {
   if (F.AddressTaken || !Busy.insert(&F).second)
     return true;
@@ -113,7 +113,7 @@ bool Loads::repeated(const Function &F) {
   return Result;
 }
 
-// Whether a place is another one each time.
+// True if different executions may load from different locations.
 bool Loads::varies(const Expr *Place, const Stmt *At) {
   for (const Stmt *Loop = loopAround(*Current, At); Loop; Loop = loopAround(*Current, Loop))
     if (turns(Loop).ofPlace(Place) != Change::None)
@@ -121,7 +121,7 @@ bool Loads::varies(const Expr *Place, const Stmt *At) {
   return repeated(*Current);
 }
 
-// What such loads decide is not known ahead without making them.
+// The value of such loads is unknown until they are made.
 bool Loads::dependsOnLoads(const Expr *E) {
   if (!E || isa<UnaryExprOrTypeTraitExpr>(E))
     return false;
@@ -232,7 +232,7 @@ const Stmt *Loads::loopAround(const Function &F, const Stmt *S) const {
   return nullptr;
 }
 
-// The innermost loop, or else the function, whose turns or calls are far enough apart.
+// The body of the innermost loop, or else of the function, with enough work between its iterations or calls; or null.
 const Stmt *Loads::region(const Stmt *Innermost) {
   const ASTContext &Context = Current->Home->context();
   auto Counted = [&](const Stmt *Body) {
@@ -250,7 +250,7 @@ const Stmt *Loads::region(const Stmt *Innermost) {
   return Counted(Current->Decl->getBody());
 }
 
-// From one call of a function to the next.
+// Work from one call of a function to the next.
 uint64_t Loads::callWork(const Function &F) {
   uint64_t Least = work(F.Decl->getBody(), F.Home->context());
   if (F.AddressTaken || !Busy.insert(&F).second)
@@ -275,11 +275,11 @@ uint64_t Loads::turnWork(const Stmt *Loop, const ASTContext &Context) {
   return Sum + work(cast<DoStmt>(Loop)->getCond(), Context);
 }
 
-// In operations; of a part that is not always executed, half.
+// Work in operations; a branch counts half.
 uint64_t Loads::work(const Stmt *S, const ASTContext &Context) {
   if (!S || isa<UnaryExprOrTypeTraitExpr>(S))
     return 0;
-  auto [At, Fresh] = Works.try_emplace(S, 0); // a recursive call ends here
+  auto [At, Fresh] = Works.try_emplace(S, 0); // ends a recursive call
   if (!Fresh)
     return At->second;
   uint64_t Sum = 0;

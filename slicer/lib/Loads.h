@@ -1,11 +1,10 @@
-// Loads from mapped files: x = map[i], sum += p->field (paper, section 4.3: "memory mapped I/O",
-// which was left undone there).
+// Loads from mapped files: x = map[i], sum += p->field (paper, section 4.3: "memory mapped I/O", left undone there).
 //
-// A load takes about a nanosecond, and so does counting it in the program.  So announcing and
-// counting are two things.  A load is announced in the prefetch thread where it is made, or, where
-// a loop makes it at even distances, once for all turns where that loop begins.  What is counted is
-// the turns of a loop around that, or the calls of the function: of the innermost one in which a
-// hundred times more is done than counting takes.  If there is none, the load is not announced.
+// A load takes about a nanosecond, and so does counting it in the program. Announcing and counting are therefore
+// separate. A load is announced by the prefetch thread where it is made; or, if a loop makes it at even distances, once
+// for all iterations before the loop. The program counts the iterations of a loop around that place, or the calls of
+// the function: the innermost of these with a hundred times more work than counting takes. If there is none, the load
+// is not announced.
 #pragma once
 
 #include "Files.h"
@@ -14,9 +13,9 @@
 namespace foreread::slicer {
 
 struct Load {
-  const clang::Expr *Place = nullptr;  // what is looked at
+  const clang::Expr *Place = nullptr;  // the lvalue that is loaded
   const clang::Stmt *Before = nullptr; // the loop before which it is announced, or null
-  std::optional<Progression> Over;     // … for all turns of it
+  std::optional<Progression> Over;     // … for all its iterations
   const clang::Stmt *Region = nullptr; // counted: the body of a loop or function
 };
 
@@ -26,20 +25,20 @@ public:
 
   // The load that an expression makes, if it is announced.
   const Load *madeBy(const clang::Expr *Cast) const;
-  // Those that are announced before a loop.
+  // The loads that are announced before a loop.
   std::vector<const Load *> before(const clang::Stmt *Loop) const;
-  // What is not announced after all: the prefetch thread looks there itself.
+  // Stops announcing a load, because the prefetch thread makes it itself.
   bool withdraw(const clang::Expr *Cast) { return Made.erase(Cast); }
-  // Places at which loads are not announced, and why.
+  // Locations of loads that are not announced, with the reason.
   const std::vector<std::string> &unannounced() const { return Unannounced; }
 
 private:
-  // What a statement stands in.
+  // The context of a statement.
   struct Surroundings {
-    const clang::Stmt *Loop = nullptr; // the innermost
-    bool Certain = true;               // executed in each turn of it
-    bool Decided = false;              // whether it is executed depends on other loads
-    bool InCondition = false;          // of that loop
+    const clang::Stmt *Loop = nullptr; // the innermost loop
+    bool Certain = true;               // executed in each iteration
+    bool Decided = false;              // other loads decide whether it is executed
+    bool InCondition = false;          // part of the loop's condition
   };
 
   void walk(const clang::Stmt *S, Surroundings In);
@@ -67,7 +66,7 @@ private:
       Callers;
   llvm::DenseMap<const clang::Expr *, std::unique_ptr<Load>> Made;
   llvm::DenseMap<const clang::Stmt *, std::vector<const clang::Expr *>> Befores;
-  NodeSet FromLoads; // variables of the current function that loads decide
+  NodeSet FromLoads; // variables of the current function whose values depend on loads
   std::vector<std::string> Unannounced;
   const Function *Current = nullptr;
 };

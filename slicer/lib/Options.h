@@ -1,4 +1,4 @@
-// What the user may decide.
+// Choices of the user.
 #pragma once
 
 #include <string>
@@ -6,26 +6,25 @@
 
 namespace foreread::slicer {
 
-// How the prefetch thread comes by a file (paper, 3.2: "file open").
+// How the prefetch thread gets a file's descriptor (paper, 3.2: "file open").
 enum class OpenMode {
-  Self, // opens it itself; waits for the program only where the program may write the file
+  Self, // opens it; waits for the program only if the program may write the file
   Wait, // opens it once the program has opened it
-  Send, // is sent the program's descriptor
+  Send, // receives the program's descriptor
 };
 
 struct Options {
   OpenMode Open = OpenMode::Self;
-  // Configuration files: read by the prefetch thread itself, or by the program, which sends.
+  // Configuration files: the program reads them and sends the data. If false, the prefetch thread reads them itself.
   bool SendConfiguration = false;
   // The variables whose files are prefetched; all files if empty.
   std::vector<std::string> Prefetch;
-  // Functions that neither the program nor the call table has, and whose result decides about
-  // reads: run in the prefetch thread as they are (its process is private and filtered), or
-  // refused.
+  // Functions that are neither in the program nor in the call table, and whose result decides about reads: refused. If
+  // false, the prefetch thread runs them as they are (its process is private and filtered).
   bool RefuseUnknown = false;
-  // External functions that compute from their arguments alone.
+  // External functions whose result depends on their arguments alone.
   std::vector<std::string> Pure;
-  // The program has more units than these: they may have copies of what headers define.
+  // The program has units besides these. They may have copies of functions that headers define.
   bool Others = false;
 };
 

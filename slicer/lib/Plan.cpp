@@ -62,7 +62,7 @@ Plan::Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const 
   findInPlace();
 }
 
-// What reads, seeks or tells, and what calls that.
+// Finds the functions that read at, move or ask for the position of a descriptor or stream, and their callers.
 void Plan::findInPlace() {
   llvm::DenseMap<const Function *, std::vector<const Function *>> Callers;
   std::vector<const Function *> Work;
@@ -91,7 +91,7 @@ bool Plan::readsInPlace(const FunctionDecl *Library) const {
   return llvm::any_of(P.runThrough(Library), [&](const Function *F) { return readsInPlace(*F); });
 }
 
-// The reads of a function that both threads run as it is.
+// Counts the reads of a function that both threads run unchanged.
 void Plan::countWhole(const Function &F) {
   for (const CallExpr *Call : F.Calls)
     if (const CallSpec *Spec = P.spec(Call); Spec && Spec->Kind == CallKind::Read)
@@ -99,7 +99,7 @@ void Plan::countWhole(const Function &F) {
 }
 
 void Plan::nameFunctions() {
-  // Functions of one name are told apart by a number, in the whole program.
+  // Functions with the same name are numbered, in the whole program.
   llvm::StringSet<> Taken;
   for (auto &F : P.Functions)
     if (!F->Home->cxx())
@@ -118,7 +118,7 @@ void Plan::nameFunctions() {
       Free = Name + "_" + std::to_string(Number);
     Names[F.get()] = Free;
   }
-  // A name of the program's own that would be taken.
+  // Lengthens the prefix until no function of the program has one of the names.
   for (auto &F : P.Functions)
     while (P.functionNamed(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name)))
       Prefix += "_";
@@ -134,7 +134,7 @@ void Plan::findRemote(const Function &Caller, PointsTo &Pointers) {
         }
 }
 
-// What a function calls through pointers, or gives library functions to call.
+// Finds functions that are called through pointers or passed to library functions, from units that cannot name them.
 void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
   for (const CallExpr *Call : Caller.Calls) {
     bool Named = directCallee(Call) && !P.spec(Call);
@@ -149,7 +149,7 @@ void Plan::exportTargets(const Function &Caller, PointsTo &Pointers) {
 
 namespace {
 
-// The one call in a statement, if it is made whenever the statement is executed; or null.
+// The only call in a statement, if each execution of the statement makes it; else null.
 const CallExpr *onlyCall(const Function &F, const Stmt *Within) {
   const CallExpr *Only = nullptr;
   for (const CallExpr *Call : F.Calls) {
@@ -167,14 +167,14 @@ const CallExpr *onlyCall(const Function &F, const Stmt *Within) {
 
 } // namespace
 
-// The place that the statement before a call has moved its descriptor to; or null.
+// The offset that the statement before a call has moved the call's descriptor to; or null.
 const Expr *Plan::soughtBefore(const Function &F, const CallExpr *Call) const {
   const Stmt *At = Call, *Block = F.Parents.lookup(Call);
   for (; isa_and_nonnull<Expr, DeclStmt>(Block); Block = F.Parents.lookup(At))
     At = Block;
   if (onlyCall(F, At) != Call)
     return nullptr;
-  // What is asked first where it stands in a condition.
+  // In an if statement the condition is evaluated first.
   if (const auto *If = dyn_cast_or_null<IfStmt>(Block);
       If && If->getCond() == At && !If->getInit() && !If->getConditionVariable()) {
     At = If;
@@ -199,7 +199,7 @@ const Expr *Plan::soughtBefore(const Function &F, const CallExpr *Call) const {
              : nullptr;
 }
 
-// The bytes of a file that a call is on, if they are known: last one included.
+// The bytes of a file that a call reads or writes, the last one included, if they are known.
 std::optional<Range> Plan::bytes(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
   llvm::StringRef Name = plainName(Spec.Name);
   const Expr *Place = nullptr;
@@ -216,7 +216,7 @@ std::optional<Range> Plan::bytes(const Function &F, const CallExpr *Call, const 
   return Range{Offset->First, Offset->Last + Length->Last - 1};
 }
 
-// Whether data of a file is looked at, of those bytes if they are given.
+// True if the prefetch thread uses data of a file; only of the given bytes, if there are any.
 bool Plan::dataNeeded(const File &Of, std::optional<Range> Written) {
   for (auto &F : P.Functions) {
     if (!Slice.translated(*F))
@@ -234,9 +234,8 @@ bool Plan::dataNeeded(const File &Of, std::optional<Range> Written) {
   return false;
 }
 
-// Read after write: the prefetch thread moves no data where it only prefetches, so that it must
-// wait for a write only where it looks at data that may be written there, or at a file that the
-// program makes longer.
+// Read after write: a read that is only announced moves no data. The prefetch thread has to wait for a write only if it
+// uses data that the write may change, or if the program extends the file.
 bool Plan::needsWait(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
   Treatment Now = Slice.treatment(Call);
   if (Spec.Kind == CallKind::Open)
@@ -299,7 +298,8 @@ bool Plan::computesOnly(const Function &F, llvm::DenseSet<const Function *> &Vis
     return true;
   if (F.Decl->isVariadic() || !allKept(F.Decl->getBody()) || Slice.countsIn(F))
     return false;
-  // Prefetch functions cannot call it; and to make an object is more than to compute. What it gives the library is a version.
+  // Prefetch functions cannot call a private function; constructions are more than computations; a function that passes
+  // functions to the library has to pass their prefetch versions.
   if (isPrivate(F.Decl) || !F.Makes.empty() || F.Gives)
     return false;
   for (const CallExpr *Call : F.Calls) {

@@ -1,5 +1,5 @@
-// Where the two threads meet: which calls are counted, which are synchronization points, and what
-// is sent over which channel (paper, 3.2 and 3.3); and what the prefetch versions are called.
+// Where the two threads meet: counted calls, synchronization points, and channels with their data (paper, 3.2 and 3.3);
+// and the names of the prefetch versions.
 #pragma once
 
 #include "Buffers.h"
@@ -11,8 +11,8 @@ namespace foreread::slicer {
 
 struct Meeting {
   bool Counted = false;
-  int Point = 0;   // synchronization point, or 0
-  int Channel = 0; // channel, or 0
+  int Point = 0;   // number of the synchronization point, or 0
+  int Channel = 0; // number of the channel, or 0
 };
 
 class Plan {
@@ -20,29 +20,32 @@ public:
   Plan(Program &P, PointsTo &Pointers, Files &Opened, Related &Slice, const Options &Chosen);
 
   Meeting at(const clang::CallExpr *Call) const { return Meetings.lookup(Call); }
-  // What the prefetch thread calls in place of a function of the program.
+  // The name that the prefetch thread calls in place of a function of the program.
   std::string nameOf(const Function &F) const;
-  // Functions that only compute, all of which is needed, run as they are.
+  // True for functions that run unchanged in the prefetch thread: they only compute, and all of the computation is
+  // needed; or they are left whole.
   bool runsAsIs(const Function &F) const { return AsIs.contains(&F) || !F.WholeBecause.empty(); }
-  // Whether a function that runs as it is reads where a descriptor or a stream stands, itself or by what it calls.
+  // True if a function that runs unchanged reads at the current position of a descriptor or stream, itself or in its
+  // callees.
   bool readsInPlace(const Function &F) const { return InPlace.contains(&F); }
-  // The same of a function of the library that calls the program's.
+  // The same for a library function that calls functions of the program.
   bool readsInPlace(const clang::FunctionDecl *Library) const;
-  // Private functions whose prefetch version another unit's prefetch functions call.
+  // Functions whose prefetch version is called by another unit's prefetch functions, which cannot name the function
+  // itself.
   bool exported(const Function &F) const { return Exported.contains(&F); }
-  // Whether the unit that calls a function through a pointer cannot name it there.
+  // True if the caller's unit cannot name a function that it calls through a pointer.
   static bool elsewhere(const Function &Target, const Function &Caller) {
     return Target.Home != Caller.Home &&
            (Target.Private || Target.Home->cxx() || Caller.Home->cxx());
   }
-  // Descriptors come from the program (paper: inform_open, inform_close).
+  // True if the program sends its descriptors (paper: inform_open, inform_close).
   bool sendsDescriptors() const { return Chosen.Open == OpenMode::Send; }
-  // Calls of one function are told apart by them.
+  // Calls of one function are distinguished by their buffers.
   Buffers &buffers() const { return *Told; }
-  // Whether memory is allocated, or released, by the prefetch library.
+  // True if the prefetch library allocates or releases this memory.
   bool untouched(const clang::CallExpr *Call) const { return Allocated->has(Call); }
   bool anything() const { return Anything; }
-  // Where all that is prefetched is found, if that can be told at main's beginning.
+  // The paths of all prefetched files, if they are known at the beginning of main.
   std::optional<Paths> paths() const { return Opened.paths(); }
   unsigned points() const { return Points; }
   unsigned channels() const { return Channels; }

@@ -35,7 +35,7 @@ PointsTo::Place PointsTo::place(const Expr *E) {
   }
   if (const auto *Element = dyn_cast<ArraySubscriptExpr>(E)) {
     value(Element->getIdx());
-    // A number of a vector.
+    // An element of a vector.
     if (Element->getBase()->getType()->isVectorType())
       return place(Element->getBase());
     NodeId Array = value(Element->getBase());
@@ -87,7 +87,7 @@ NodeId PointsTo::value(const Expr *E) {
   auto Known = Values.find(E);
   if (Known != Values.end())
     return Known->second;
-  Values[E] = 0; // a recursive literal ends here
+  Values[E] = 0; // ends a recursive literal
   NodeId Result = generate(E);
   return Values[E] = Result;
 }
@@ -115,7 +115,7 @@ NodeId PointsTo::generate(const Expr *E) {
     }
     }
   }
-  // A number that is written out may be the descriptor's that dup2() has given it to.
+  // An integer literal may be a descriptor's number assigned by dup2().
   if (const auto *Literal = dyn_cast<IntegerLiteral>(E))
     return numbered(Literal->getValue().getLimitedValue());
   if (const auto *Ref = dyn_cast<DeclRefExpr>(E)) {
@@ -206,7 +206,7 @@ NodeId PointsTo::generate(const Expr *E) {
     return Last ? value(Last) : 0;
   }
   if (const auto *Argument = dyn_cast<VAArgExpr>(E)) {
-    // The list holds a pointer to the node of the function's arguments, which holds the arguments.
+    // The list holds a pointer to the node of the variadic arguments, which holds the arguments.
     Place List = place(Argument->getSubExpr()->IgnoreParenCasts());
     NodeId Lists = Argument->getSubExpr()->getType()->isPointerType()
                        ? value(Argument->getSubExpr())
@@ -259,11 +259,11 @@ void PointsTo::initialise(NodeId Into, QualType Type, const Expr *Value) {
   }
   if (const auto *Made = dyn_cast<CXXConstructExpr>(Value->IgnoreImplicit()); Made && !copied(Made))
     return construct(Into, Made);
-  // A reference's value is the address of what it stands for.
+  // The value of a reference is the address of its referent.
   copy(bound(Value, Type->isReferenceType()), Into);
 }
 
-// A variable or a field, which may be an array that is cut.
+// A variable or a field, possibly an array that is split.
 void PointsTo::initialiseObject(NodeId Into, QualType Type, const Expr *Value) {
   const auto *List = dyn_cast<InitListExpr>(Value);
   if (!List || !P.Arrays.contains(Into))

@@ -1,9 +1,9 @@
-// What pointers may point to: Andersen's analysis (inclusion constraints, insensitive to flow and
-// context), by fields.  Descriptors and streams are traced as pointers to the file they were
-// opened for, so that one analysis answers "which object" and "which file".
+// Points-to sets by Andersen's analysis (inclusion constraints, insensitive to flow and context), field-sensitive.
+// Descriptors and streams are traced as pointers to the file that they were opened for: one analysis answers "which
+// object" and "which file".
 //
-// A node stands for a piece of memory and for what is stored in it.  Functions that only allocate
-// are seen through: each call of one is an allocation of its own.
+// A node stands for a piece of memory and for its content. Each call of a function that only allocates is treated as an
+// allocation of its own.
 #pragma once
 
 #include <deque>
@@ -23,30 +23,30 @@ public:
   // Generates the constraints of the whole program and solves them.
   void run();
 
-  // The nodes an lvalue may stand for.
+  // The nodes that an lvalue may refer to.
   NodeSet locations(const clang::Expr *Lvalue);
-  // The nodes a pointer (descriptor, stream) may point to.
+  // The nodes that a pointer, descriptor or stream may point to.
   NodeSet pointees(const clang::Expr *Pointer);
   const NodeSet &pointees(NodeId Cell) { return cell(Cell).Points; }
-  // The functions a call may call, if all of them are known.
+  // The possible callees of a call.
   struct Callees {
     std::vector<Function *> Functions;
-    bool Complete = true; // there is something to call
-    bool Others = false;  // there may be functions that are not known
+    bool Complete = true; // false: only unknown functions may be called
+    bool Others = false;  // unknown functions may be called, too
   };
   Callees callees(const clang::CallExpr *Call);
-  // The functions of the program that an argument may be.
+  // The functions of the program that an argument may point to.
   std::vector<Function *> functions(const clang::Expr *Pointer);
 
-  // What descriptors are known by a number, where dup2() or dup3() give it to one, or 0.
+  // The node of the descriptors that dup2() or dup3() give this number, or 0.
   NodeId numbered(uint64_t Number) const {
     auto Known = Numbers.find(Number);
     return Known == Numbers.end() ? 0 : Known->second;
   }
 
-  // The record types that memory has been used as, by node: what "all of it" comprises.
+  // All nodes of an object: its own, and the fields of its type and of the record types that it is used as.
   NodeSet whole(NodeId Object);
-  // The same, and what else an access through a pointer to a type may mean.
+  // The same, and the other nodes that an access through a pointer to this type may be of.
   NodeSet bytes(NodeId Object, clang::QualType As);
   // The fields that share bytes with a field or a variable.
   const NodeSet &overlapping(NodeId Field);
@@ -83,7 +83,7 @@ private:
   NodeId call(const clang::CallExpr *Call);
   NodeId libraryCall(const clang::CallExpr *Call, const CallSpec &Spec);
   NodeId unknownCall(const clang::CallExpr *Call);
-  // Something that may give back anything it is given, and store it in what it may write to.
+  // A call that may return anything it is passed, and store it in memory that it may write to.
   NodeId anything(NodeId Result, llvm::ArrayRef<NodeId> Given, llvm::ArrayRef<NodeId> Written);
   void connect(const clang::CallExpr *Call, Function &F);
   void runThread(Function &Body, llvm::ArrayRef<NodeId> Given);
@@ -107,20 +107,20 @@ private:
 
   Program &P;
   std::deque<Cell> Cells;
-  // The copies that there are already.
+  // Copy edges that exist already.
   llvm::DenseSet<std::pair<NodeId, NodeId>> Edges;
-  // First in, first out: what a cell is given meanwhile goes on from it at once.
+  // First in, first out: facts that a cell gains while it waits are propagated with the rest.
   std::deque<NodeId> Work;
   llvm::DenseMap<const clang::Expr *, NodeId> Values;
   llvm::DenseMap<NodeId, NodeId> Addresses;
-  // Any number may be asked for: a DenseMap keeps two for itself.
+  // Any number may be looked up; a DenseMap reserves two keys.
   std::map<uint64_t, NodeId> Numbers;
   llvm::DenseSet<std::pair<const clang::CallExpr *, unsigned>> Connected;
   std::vector<std::pair<NodeId, clang::QualType>> UsedAs;
   llvm::DenseMap<NodeId, NodeSet> Contents;
-  // Where pointers are reached through pointers, which may be to bytes of a structure.
+  // Pointers through which pointers are accessed, possibly as bytes of a structure.
   std::vector<std::pair<NodeId, clang::QualType>> Raw;
-  // The members of unions that are named anywhere, by the node of the union.
+  // The union members that are named anywhere, by the node of the union.
   std::map<NodeId, llvm::DenseSet<const clang::FieldDecl *>> UnionMembers;
   llvm::DenseMap<NodeId, NodeSet> Overlaps;
   std::set<std::tuple<NodeId, NodeId, uint64_t>> Laid;

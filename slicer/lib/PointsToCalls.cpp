@@ -1,5 +1,5 @@
-// Constraints of calls: functions of the program, of the library by their line in the call table,
-// and unknown ones, which may do anything to what they are given.
+// Constraints of calls: functions of the program, library functions by their line in the call table, and unknown
+// functions, which may do anything with their arguments.
 #include "Cxx.h"
 #include "PointsTo.h"
 
@@ -35,7 +35,7 @@ NodeId PointsTo::call(const CallExpr *Call) {
       return libraryCall(Call, *Spec);
     return unknownCall(Call);
   }
-  // The result of a call through a pointer: one node, which all targets feed.
+  // The result of a call through a pointer: one node, to which the results of all targets are copied.
   NodeId Result = fresh();
   Values[Call] = Result;
   if (NodeId Pointer = value(Call->getCallee())) {
@@ -63,7 +63,7 @@ void PointsTo::connect(const CallExpr *Call, Function &F) {
     copy(P.result(F), Values.lookup(Call));
 }
 
-// A library function calls one of the program's with anything it was given.
+// A library function may call a function of the program with any of its arguments.
 void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
   if (!Connected.insert({Call, F.Index}).second)
     return;
@@ -75,8 +75,8 @@ void PointsTo::connectCallback(const CallExpr *Call, Function &F) {
   }
 }
 
-// A function of the C++ library calls the program's by name, with what it was given and what that leads to, and may give
-// back what they do.
+// A function of the C++ library calls functions of the program by name, with its arguments and the memory that these
+// point to. It may return their results.
 void PointsTo::connectThrough(const FunctionDecl *Library, NodeId Given) {
   for (Function *F : P.runThrough(Library)) {
     NodeId Inner = load({0, Given});
@@ -123,7 +123,7 @@ NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
     }
   }
   if (renumbers(Spec.Name) && Count > 1) {
-    // A number that is not written out is known by what holds it.
+    // A number that is not a constant is known by the variable that holds it.
     if (std::optional<uint64_t> Number = numberOf(Call->getArg(1)))
       copy(Argument(0), numbered(*Number));
     else if (const Expr *Holder = Call->getArg(1)->IgnoreParenImpCasts(); Holder->isLValue())
@@ -137,7 +137,7 @@ NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
   case 'g':
     points(Result, P.state(std::string("library memory of ") + Spec.Name));
     return Result;
-  case 'R': { // realloc: the old memory's content in the new
+  case 'R': { // realloc: the new memory has the old one's content
     NodeId Memory = P.heap(Call);
     points(Result, Memory);
     copy(Argument(0), Result);
@@ -164,7 +164,7 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
   llvm::StringRef Name;
   if (const FunctionDecl *Callee = directCallee(Call); Callee && Callee->getIdentifier())
     Name = Callee->getName();
-  // The compiler's own functions of numbers.
+  // Built-in functions of numbers.
   if (Name == "__builtin_expect" && Call->getNumArgs() > 0)
     return value(Call->getArg(0));
   if (Name.starts_with("__builtin_") && !Call->getType()->isPointerType())
@@ -182,7 +182,7 @@ NodeId PointsTo::unknownCall(const CallExpr *Call) {
       }
     }
   if (Function *Body = P.thread(Call).Target) {
-    // What holds threads holds nothing that anybody looks at.
+    // Nobody uses the content of a container of threads.
     std::vector<NodeId> Arguments;
     for (const Expr *Argument : Call->arguments())
       Arguments.push_back(bound(Argument, Argument->isGLValue()));
@@ -214,7 +214,7 @@ NodeId PointsTo::anything(NodeId Result, llvm::ArrayRef<NodeId> Given,
   return All;
 }
 
-// The number that a descriptor is known to have: a constant, or that of standard input.
+// The number of a descriptor, if it is known: a constant, or standard input's.
 std::optional<uint64_t> PointsTo::numberOf(const Expr *Descriptor) const {
   if (const auto *Call = dyn_cast<CallExpr>(Descriptor->IgnoreParenImpCasts())) {
     const CallSpec *Spec = P.spec(Call);
@@ -232,7 +232,7 @@ std::optional<uint64_t> PointsTo::numberOf(const Expr *Descriptor) const {
 void PointsTo::findNumbers() {
   for (auto &F : P.Functions) {
     Context = &F->Home->context();
-    // Where another program is executed, it is that one which reads by the number.
+    // If the function executes another program, that program reads from the number.
     if (llvm::any_of(F->Calls, [&](const CallExpr *Call) {
           const CallSpec *Spec = P.spec(Call);
           return Spec && llvm::StringRef(Spec->Name).starts_with("exec");
@@ -249,8 +249,8 @@ void PointsTo::findNumbers() {
 
 namespace {
 
-// A function that does nothing with memory but to return what it allocated: its result is a local
-// variable that only allocations are assigned to, or an allocation itself.
+// A function that only returns memory that it allocates: its result is an allocation, or a local variable to which only
+// allocations are assigned.
 class AllocatorShape {
 public:
   AllocatorShape(const Program &P) : P(P) {}
@@ -302,7 +302,7 @@ private:
     return true;
   }
 
-  // Each returned variable is assigned allocations and nothing else, and is stored nowhere.
+  // True if only allocations are assigned to each returned variable, and it is stored nowhere else.
   bool variablesHold(const Function &F) {
     for (const VarDecl *Variable : Variables) {
       if (Variable->getInit() && !fromAllocation(Variable->getInit()))

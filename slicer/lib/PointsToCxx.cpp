@@ -1,5 +1,5 @@
-// Constraints of what C++ adds: references, objects that are made, the object a member function is
-// called on.  A class of the C++ library is one piece of memory, with all that it holds.
+// Constraints of C++: references, constructions, and the object of a member function. An object of the C++ library is
+// one piece of memory, with all its content.
 #include "Cxx.h"
 #include "PointsTo.h"
 
@@ -7,7 +7,7 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// What is handed over where the other side is a reference, or a value.
+// The node that is passed: the operand's address for a reference, else its value.
 NodeId PointsTo::bound(const Expr *E, bool ByReference) {
   if (ByReference)
     return address(place(E));
@@ -166,13 +166,13 @@ void PointsTo::construct(NodeId Object, const CXXConstructExpr *Made) {
       Written.push_back(Value);
   }
   if (Function *Body = P.thread(Made).Target)
-    // The object holds nothing that anybody looks at.
+    // Nobody uses the content of a thread object.
     return runThread(*Body, llvm::ArrayRef(Given).drop_front(2));
   if (!F && !Constructor->isTrivial())
     connectThrough(Constructor, anything(P.heap(Made), Given, Written));
 }
 
-// A thread's function is given what is behind it in the list: each itself, or what is there.
+// The function of a thread receives the arguments that follow it: each itself, or the memory that it points to.
 void PointsTo::runThread(Function &Body, llvm::ArrayRef<NodeId> Given) {
   auto Hand = [&](NodeId To) {
     if (!Given.empty()) {
@@ -198,7 +198,7 @@ void PointsTo::initialisers(const Function &F) {
       part(F, Part->getInit());
 }
 
-// What is made of an object by the constructor of a class that its own is made from, or by another of its own.
+// Initialisation of a base class, or by another constructor of the same class: both constructors have the same object.
 void PointsTo::part(const Function &F, const Expr *Init) {
   value(Init);
   const auto *Made = dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit());

@@ -1,10 +1,10 @@
-// Bytes that go by several names.  A node stands for a field of all objects of a type, so memory that is used as
-// objects of two types has two nodes for the same bytes: an object whose address is cast, a structure that begins as
-// another does, the structures of a union, bytes that are reached by their offset.  Such nodes overlap: what may change
-// one may change the other, and both may hold the same pointers.
+// Aliased bytes. A node stands for a field of all objects of a type. Memory that is used as objects of two types
+// therefore has two nodes for the same bytes: an object whose address is cast, two structures that begin alike, the
+// structures of a union, bytes accessed by their offset. Such nodes overlap: a change of one may be a change of the
+// other, and both may hold the same pointers.
 //
-// A pointer to an object is taken to point to its beginning.  One to a field that is used as the structure around it
-// (container_of) leads to that structure's own nodes, which need nothing of this.
+// A pointer to an object is assumed to point to its beginning. A pointer to a field that is converted to one to the
+// structure around it (container_of) leads to that structure's own nodes, and nothing of this is needed.
 #include "Cxx.h"
 #include "PointsTo.h"
 
@@ -21,7 +21,7 @@ struct Bytes {
   NodeId Id;
 };
 
-// The structure, union or class that a type is, or an array of such; null for others.
+// The structure, union or class of a type, or of an array's elements; null for others.
 const RecordDecl *record(QualType Type) {
   if (Type.isNull())
     return nullptr;
@@ -39,8 +39,8 @@ uint64_t offset(const FieldDecl *Field) {
   return Context.getFieldOffset(Field) / Context.getCharWidth();
 }
 
-// Where the fields of a structure are, those of its parts included.  Of an array of structures each field may be
-// anywhere in the array.
+// Collects the byte ranges of a structure's fields, those of its parts included. A field of a structure in an array may
+// be anywhere in the array.
 void layOut(Program &P, const RecordDecl *Record, uint64_t At, uint64_t Spread, std::vector<Bytes> &Into) {
   ASTContext &Context = Record->getASTContext();
   const ASTRecordLayout &Layout = Context.getASTRecordLayout(Record);
@@ -67,7 +67,7 @@ void layOut(Program &P, const RecordDecl *Record, uint64_t At, uint64_t Spread, 
   }
 }
 
-// Any field of a structure: what it is known by whichever unit it is from.
+// A field that identifies a structure, in whichever unit it is declared.
 NodeId sign(Program &P, const RecordDecl *Record) {
   NodeSet Fields = P.fields(Record->getASTContext().getRecordType(Record));
   return Fields.empty() ? 0 : Fields.find_first();
@@ -89,7 +89,7 @@ void PointsTo::link(NodeId One, NodeId Other) {
   copy(Other, One);
 }
 
-// Two structures of which one begins so many bytes after the other.
+// Links the fields of two structures where the second begins the given number of bytes after the first.
 void PointsTo::lay(const RecordDecl *Record, const RecordDecl *Over, uint64_t At) {
   NodeId One = sign(P, Record), Other = sign(P, Over);
   if (!One || !Other || (One == Other && At == 0) || !Laid.insert({One, Other, At}).second)
@@ -103,7 +103,7 @@ void PointsTo::lay(const RecordDecl *Record, const RecordDecl *Over, uint64_t At
         link(A.Id, B.Id);
 }
 
-// The structures of a union, and what in it is none.
+// Links the structures of a union with each other and with its other members.
 void PointsTo::layUnion(NodeId Whole, const llvm::DenseSet<const FieldDecl *> &Members) {
   std::vector<const RecordDecl *> Records;
   bool Others = false;
@@ -121,7 +121,8 @@ void PointsTo::layUnion(NodeId Whole, const llvm::DenseSet<const FieldDecl *> &M
   }
 }
 
-// An object that is used as a structure: by what else it is, or is used as.
+// Links the fields of a structure that an object is used as with those of the object's own type, and of other
+// structures that it is used as.
 void PointsTo::layObject(NodeId Object, const RecordDecl *As, llvm::SmallVectorImpl<const RecordDecl *> &Others) {
   const Node &Now = P.Nodes[Object];
   if (const auto *Field = dyn_cast_or_null<FieldDecl>(Now.Decl); Field && Now.Kind == NodeKind::Field) {
@@ -140,7 +141,7 @@ void PointsTo::layObject(NodeId Object, const RecordDecl *As, llvm::SmallVectorI
   Others.push_back(As);
 }
 
-// Finds what overlaps by what pointers point to now; whether that is more than before.
+// Finds overlaps in the present points-to sets. True if there are more than before.
 bool PointsTo::overlap() {
   size_t Before = Edges.size();
   for (auto &[Whole, Members] : UnionMembers)
@@ -153,7 +154,7 @@ bool PointsTo::overlap() {
         for (NodeId Object : NodeSet(cell(Pointer).Points))
           if (Seen.insert({Object, Sign}).second)
             layObject(Object, As, Views[Object]);
-  // Pointers that are reached as bytes.
+  // Pointers that are accessed as bytes.
   for (auto &[Pointer, Type] : Raw)
     for (NodeId Object : NodeSet(cell(Pointer).Points))
       for (NodeId Part : bytes(Object, Type))
@@ -164,8 +165,8 @@ bool PointsTo::overlap() {
   return Edges.size() > Before;
 }
 
-// What an access of this type to an object may mean, which is not by name: all of the object, and of what stands around
-// a field that is accessed as something else.  An access to an array stays in it.
+// The nodes that an access of this type through a pointer to an object may be of: the whole object; and if a field is
+// accessed as another type, the whole structure around it. An access to an array stays in the array.
 NodeSet PointsTo::bytes(NodeId Object, QualType As) {
   NodeSet All = whole(Object);
   const Node &Now = P.Nodes[Object];

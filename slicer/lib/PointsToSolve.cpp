@@ -1,4 +1,4 @@
-// The constraint graph: how it is built, solved and asked.
+// The constraint graph: construction, solution and queries.
 #include "Cxx.h"
 #include "PointsTo.h"
 
@@ -34,7 +34,7 @@ void PointsTo::points(NodeId At, NodeId Object) {
 void PointsTo::copy(NodeId From, NodeId To) {
   if (!From || !To || From == To)
     return;
-  // Constants stay what they are.
+  // Nothing is stored in constants.
   if (P.Nodes[To].Kind == NodeKind::Text || !Edges.insert({From, To}).second)
     return;
   cell(From).Copies.push_back(To);
@@ -143,7 +143,7 @@ void PointsTo::run() {
     }
     initialisers(*F);
     cover(F->Decl->getBody());
-    // This is one expression in what is made from one template in one class.
+    // In instantiations of one template in one class, this is the same expression.
     for (Function *Other : P.sameText(*F))
       if (const CXXMethodDecl *Method = F->method(); Method && Other->method()->getParent() == Method->getParent())
         copy(P.self(*F), P.self(*Other));
@@ -176,7 +176,7 @@ NodeSet PointsTo::pointees(const Expr *Pointer) {
     const Expr *Inner = strip(Pointer);
     if (Inner != Pointer)
       return pointees(Inner);
-    // A variable named directly (not loaded): what is stored in it.
+    // A variable that is named, not loaded: its content.
     NodeSet All;
     for (NodeId At : locations(Pointer))
       All |= cell(At).Points;
@@ -216,7 +216,7 @@ PointsTo::Callees PointsTo::callees(const CallExpr *Call) {
   Callees Result;
   if (const CXXMethodDecl *Virtual = virtualCallee(Call)) {
     Result.Functions = P.overriders(Virtual);
-    // A class of a library is one that others are made from, too.
+    // A class of a library has objects of its own, or of other derived classes.
     Result.Others = !P.function(Virtual) && !Virtual->isPureVirtual();
     return Result;
   }

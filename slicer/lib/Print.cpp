@@ -23,7 +23,7 @@ PrintingPolicy policy(const ASTContext &Context) {
   return Policy;
 }
 
-// Under which name the prefetch library has a call.
+// The prefetch library's name for a call.
 std::string libraryName(llvm::StringRef Name) {
   Name = plainName(Name);
   return llvm::StringSwitch<std::string>(Name)
@@ -32,7 +32,7 @@ std::string libraryName(llvm::StringRef Name) {
       .Default(Name.str());
 }
 
-// Calls that are made on real, read-only descriptors and streams as they are.
+// Calls that are made unchanged on the prefetch thread's real, read-only descriptors and streams.
 bool plainOnDescriptors(llvm::StringRef Name) { return Name == "fstat" || Name == "fileno"; }
 
 } // namespace
@@ -49,8 +49,8 @@ std::string Printer::text(const Expr *E) {
   return Result;
 }
 
-// O_RDONLY rather than 00: a macro of the system's headers that takes no arguments and whose whole
-// expansion this is.
+// Prints O_RDONLY rather than 00: a macro of a system header that takes no arguments and whose whole expansion the
+// expression is.
 bool Printer::systemMacro(const Expr *E, llvm::raw_ostream &Out) {
   if (!E->getBeginLoc().isMacroID() || !E->getEndLoc().isMacroID())
     return false;
@@ -71,7 +71,7 @@ bool Printer::systemMacro(const Expr *E, llvm::raw_ostream &Out) {
   return true;
 }
 
-// A number as the program has it: 0x7f, 0.9.
+// A number in the program's notation: 0x7f, 0.9.
 bool Printer::asWritten(const Expr *Literal, llvm::raw_ostream &Out) const {
   const SourceManager &Sources = F.Home->sources();
   llvm::StringRef Token = Lexer::getSourceText(
@@ -83,8 +83,8 @@ bool Printer::asWritten(const Expr *Literal, llvm::raw_ostream &Out) const {
   return true;
 }
 
-// A division of ints by what is no constant.  Where a place in a file is computed such divisors are sizes of bricks, pages
-// or buckets, mostly powers of two, and to divide takes most of the slice's time.
+// A division of ints by a divisor that is not constant. In computations of file offsets such divisors are sizes of
+// bricks, pages or buckets, mostly powers of two, and the division takes most of the slice's time.
 bool Printer::division(const BinaryOperator *E, llvm::raw_ostream &Out) {
   bool Quotient = E->getOpcode() == BO_Div;
   const ASTContext &Context = F.Home->context();
@@ -100,7 +100,8 @@ bool Printer::division(const BinaryOperator *E, llvm::raw_ostream &Out) {
   return true;
 }
 
-// The size of a structure that is declared in place, `sizeof(struct { ... })`, and has no name to print: gnulib asserts so.
+// The size of a structure without a name that is declared in place, `sizeof(struct { ... })`: gnulib's assertions
+// contain it.
 static bool sizeOfUnnamed(const Expr *E, const ASTContext &Context, llvm::raw_ostream &Out) {
   const auto *Size = dyn_cast<UnaryExprOrTypeTraitExpr>(E);
   if (!Size || !Size->isArgumentType())
@@ -199,7 +200,7 @@ bool Printer::declaredHere(const Function &Other) const {
   return false;
 }
 
-// A function of the program.  Through a pointer, the prefetch version of whichever it points to.
+// A call of a function of the program. Through a pointer: of the prefetch version of its target.
 std::string Printer::userCall(const CallExpr *Call) {
   auto Passed = [&](const Function &Target, unsigned I) {
     return Meetings.runsAsIs(Target) ? text(Call->getArg(I)) : argument(Call, I);
@@ -210,7 +211,7 @@ std::string Printer::userCall(const CallExpr *Call) {
       List += (List.empty() ? "" : ", ") + Passed(Target, I);
     return "(" + List + ")";
   };
-  // Which of what a generic lambda expression is, the types of its arguments say.
+  // The types of the arguments select the instantiation of a generic lambda expression.
   auto Typed = [&](const Function &Target) {
     std::string List;
     for (unsigned I = firstArgument(Call); I < Call->getNumArgs(); ++I) {
@@ -235,8 +236,8 @@ std::string Printer::userCall(const CallExpr *Call) {
     return Meetings.runsAsIs(Target) ? whole(Target, Made) : Made;
   }
   QualType Type = Call->getType();
-  // A function may be thought to be called as another one is, through a union or a cast: it is given as many arguments as it has, and
-  // of its types.
+  // Through a union or a cast, a function may be called with another type. Such a call passes as many arguments as the
+  // function has parameters, converted to their types.
   auto Alike = [](QualType Given, QualType Wanted) {
     return Given->isRealType() == Wanted->isRealType() && Given->isPointerType() == Wanted->isPointerType();
   };
@@ -264,7 +265,7 @@ std::string Printer::userCall(const CallExpr *Call) {
       Made = "(" + Made + ", " + zero(Type) + ")";
     return Made;
   };
-  // &* makes a pointer of a function and leaves a pointer what it is.
+  // &* makes a pointer of a function and leaves a pointer unchanged.
   std::string Pointer = text(Call->getCallee());
   std::string Result =
       "__extension__({ __typeof__(&*(" + Pointer + ")) foreread_target = " + Pointer + "; ";
@@ -272,7 +273,7 @@ std::string Printer::userCall(const CallExpr *Call) {
   for (const Function *Target : Pointers.callees(Call).Functions) {
     bool Elsewhere = Plan::elsewhere(*Target, F);
     if (Elsewhere && Meetings.runsAsIs(*Target)) {
-      // It has no name here: the pointer is it where it is none of the others.
+      // The function has no name here. The pointer is to this function if it is to none of the others.
       ByPointer = true;
       continue;
     }
@@ -353,8 +354,8 @@ std::string Printer::receive(const CallExpr *Call, const CallSpec &) {
   return Result + (Both.Result.empty() ? "" : Both.Result + "; ") + "})";
 }
 
-// A call with an effect is not made.  One that writes to a prefetched file still moves its
-// position, and is waited for where the file is read back.
+// A call with an effect is not made. If it writes to a prefetched file, it still moves the position, and the thread
+// waits for the program's call if the file is read back.
 std::string Printer::assumed(const CallExpr *Call, const CallSpec &Spec) {
   std::vector<std::string> Parts;
   llvm::StringRef Name = plainName(Spec.Name);
@@ -391,8 +392,7 @@ std::string Printer::assumed(const CallExpr *Call, const CallSpec &Spec) {
   return Parts.size() > 1 ? "(" + Result + ")" : Result;
 }
 
-// A call that is given a function of the program: the prefetch version, if that function reads
-// files.
+// A call that a function of the program is passed to: the prefetch version is passed if the function has effects.
 std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
   std::string List;
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
@@ -408,12 +408,12 @@ std::string Printer::handingOver(const CallExpr *Call, const CallSpec &Spec) {
   return text(Call->getCallee()) + "(" + List + ")";
 }
 
-// A function that runs as it is.
+// A call of a function that runs unchanged.
 std::string Printer::whole(const Function &Target, const std::string &Call) const {
   return Meetings.readsInPlace(Target) ? "(prefetch_whole(), " + Call + ")" : Call;
 }
 
-// The same of what makes an object.
+// True if the construction of an object reads at the current position of a descriptor or stream.
 bool Printer::makesInPlace(const Expr *Init) const {
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
   const Function *Constructor = Made ? P.function(Made->getConstructor()) : nullptr;

@@ -1,8 +1,7 @@
-// Prints the kept part of expressions and statements as C.
+// Prints the kept parts of expressions and statements as C or C++.
 //
-// Expressions are printed by Clang from the tree; this class steps in where the prefetch thread
-// differs: at calls, at arguments that are not needed, and at macros of the system's headers, which
-// are printed by name.  Statements are printed here.
+// Clang prints expressions from the tree. This class prints the parts in which the prefetch thread differs: calls,
+// arguments that are not needed, and macros of system headers, which are printed by name. It prints all statements.
 #pragma once
 
 #include <map>
@@ -15,30 +14,31 @@ class Printer : public clang::PrinterHelper {
 public:
   Printer(Program &P, PointsTo &Pointers, Related &Slice, const Plan &Meetings, const Function &F);
 
-  // The prefetch version, complete.
+  // The complete prefetch version.
   std::string function(unsigned At = 0);
-  // Its declaration, without a semicolon.
+  // The declaration of the prefetch version, without a semicolon.
   std::string declaration() const;
 
-  // What tells other units' prefetch functions whether a pointer is to this function, or an object has it.
+  // A function by which prefetch functions of other units ask whether a pointer is to this function, or whether an
+  // object's class has it.
   std::string asked(bool Declared) const;
-  // The function as it is, as a value.
+  // The original function, as a value.
   std::string address() const;
 
   bool handledStmt(clang::Stmt *S, llvm::raw_ostream &Out) override;
 
-  // Functions of the program that the printed text calls, and how they are declared where it does.
+  // Functions of the program that the printed text calls, with the declarations that are visible there.
   const llvm::DenseMap<const Function *, const clang::FunctionDecl *> &called() const {
     return Called;
   }
-  // Functions of other units that are named, and that this unit does not declare.
+  // Functions of other units that the printed text names and this unit does not declare.
   const llvm::DenseSet<const Function *> &unseen() const { return Unseen; }
-  // What lets the printed text reach private members, by name.
+  // Declarations that give the printed text access to private members, by name.
   const std::map<std::string, std::string> &grants() const { return Grants; }
-  // Whether it names what is private to a class, and access must not be checked.
+  // True if the text names private members of a class, and access must not be checked.
   bool namesPrivate() const { return Private; }
   std::string plainDeclaration(const Function &Other) const;
-  // The declaration of another function's prefetch version as this unit knows the function.
+  // The declaration of another function's prefetch version, by this unit's declaration of the function.
   std::string declaration(const Function &Other, const clang::FunctionDecl *Seen) const;
 
 private:
@@ -107,7 +107,7 @@ private:
   const Plan &Meetings;
   const Function &F;
   clang::PrintingPolicy Policy;
-  const clang::LambdaExpr *Expression = nullptr; // whose body the function is
+  const clang::LambdaExpr *Expression = nullptr; // the lambda expression whose body the function is
   std::string Text;
   unsigned Depth = 0;
   llvm::DenseSet<const clang::VarDecl *> Mentioned;
@@ -115,11 +115,11 @@ private:
   llvm::DenseSet<const Function *> Unseen;
   std::map<std::string, std::string> Grants;
   mutable bool Private = false;
-  llvm::DenseSet<const clang::CallExpr *> Waited; // whose wait has been printed
+  llvm::DenseSet<const clang::CallExpr *> Waited; // calls whose wait has been printed
   const clang::CallExpr *Unwrapped = nullptr;
-  const clang::Expr *Body = nullptr; // of a thread, which is being printed
-  const clang::Expr *Discarded = nullptr; // whose value is not needed
-  // A variable in whose place something else is printed.
+  const clang::Expr *Body = nullptr; // the body of a thread that is being printed
+  const clang::Expr *Discarded = nullptr; // an expression whose value is not needed
+  // A variable, and the text that is printed in its place.
   const clang::VarDecl *Replaced = nullptr;
   std::string Replacement;
 };

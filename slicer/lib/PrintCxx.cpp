@@ -1,6 +1,6 @@
-// C++: what the text outside of all namespaces and classes must say differently.  Names carry their
-// namespaces, types too; this is the parameter self; members that are private are reached by way of
-// a pointer that the class grants.  Other private names are for a compiler that does not check access.
+// C++ text for use outside all namespaces and classes. Names and types carry their namespaces; this is the parameter
+// self; private members are reached through a pointer that the class grants. Other private names need a compiler that
+// does not check access.
 #include "clang/AST/QualTypeNames.h"
 
 #include "Cxx.h"
@@ -11,7 +11,8 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// Whether a template is used in it with an expression, which is written as it was: its names have no namespaces.
+// True if the type contains a template with an expression as an argument. Clang prints that expression as written,
+// without namespaces.
 static bool madeWithNames(QualType Type) {
   return !allOf(Type, [](const clang::Type *Each) {
     const auto *Made = dyn_cast<TemplateSpecializationType>(Each);
@@ -22,14 +23,14 @@ static bool madeWithNames(QualType Type) {
 }
 
 std::string Printer::typed(QualType Type, const std::string &Name, const ASTContext &In) const {
-  // Of an array the elements' type gets its namespace.
+  // The namespace belongs to the type of the array's elements.
   if (const auto *Array = dyn_cast<ConstantArrayType>(Type.IgnoreParens().getTypePtr()); Array && In.getLangOpts().CPlusPlus)
     return typed(In.getQualifiedType(Array->getElementType(), Type.getQualifiers()),
                  (llvm::StringRef(Name).starts_with("*") ? "(" + Name + ")" : Name) + "[" +
                      llvm::toString(Array->getSize(), 10, false) + "]",
                  In);
   if (In.getLangOpts().CPlusPlus) {
-    // What auto, decltype and a template's parameters stand for.
+    // The types behind auto, decltype and template parameters.
     bool Deduced = Type->getContainedDeducedType() || isa<DecltypeType, TypeOfExprType>(Type) ||
                    F.Decl->getTemplateInstantiationPattern() || madeWithNames(Type);
     Type = Deduced ? Type.getCanonicalType() : TypeName::getFullyQualifiedType(Type, In);
@@ -49,7 +50,7 @@ std::string Printer::zero(QualType Type) const {
   return Type->isRecordType() ? Name + "()" : Type->isEnumeralType() ? "(" + Name + ")0" : "0";
 }
 
-// A variable's type and name; of auto [a, b] as they are written.
+// A variable's type and name; auto [a, b] as written.
 std::string Printer::declared(const VarDecl *Variable, QualType Type) const {
   const auto *Apart = dyn_cast<DecompositionDecl>(Variable);
   if (!Apart)
@@ -61,13 +62,13 @@ std::string Printer::declared(const VarDecl *Variable, QualType Type) const {
          (Type->isLValueReferenceType() ? "&" : Type->isReferenceType() ? "&&" : "") + "[" + Names + "]";
 }
 
-// A pointer as such; what is printed of an overloaded -> is its object.
+// A pointer. Of an overloaded ->, Clang prints only the object.
 std::string Printer::pointer(const Expr *E) {
   const auto *Arrow = dyn_cast<CXXOperatorCallExpr>(E->IgnoreParenImpCasts());
   return text(E) + (Arrow && Arrow->getOperator() == OO_Arrow ? ".operator->()" : "");
 }
 
-// The object of a member function's call.
+// The object argument of a member function's call.
 std::string Printer::object(const CallExpr *Call) {
   const Expr *Object = objectOf(Call);
   if (!Slice.passesObject(Call))
@@ -81,7 +82,7 @@ std::string Printer::object(const CallExpr *Call) {
   return Simple ? "&" + text(Object) : "&(" + text(Object) + ")";
 }
 
-// A virtual call: the function of the class that the object is of, or of the nearest one that that is made from.
+// A virtual call: the function of the object's class, or of its nearest base class that has one.
 std::string Printer::virtualCall(const CallExpr *Call) {
   PointsTo::Callees Callees = Pointers.callees(Call);
   auto Class = [](const Function *Of) { return cast<CXXMethodDecl>(Of->Decl)->getParent(); };
@@ -105,7 +106,7 @@ std::string Printer::virtualCall(const CallExpr *Call) {
     bool Version = !Meetings.runsAsIs(*Target);
     const FunctionDecl *Seen = Target->Decl;
     if (Target->Home != F.Home) {
-      // Its class has no name here: its unit is asked.
+      // The class has no name here: its unit is asked.
       Seen = firstOf(Named);
       std::string First = "(" + typed(firstOf(Named)->getThisType(), "") + ")";
       Self = First + Meetings.nameOf(*Target) + "_is(" + First + "foreread_object)";
@@ -119,7 +120,8 @@ std::string Printer::virtualCall(const CallExpr *Call) {
   return Result + (Callees.Others ? AsItIs : Type->isVoidType() ? "(void)0" : zero(Type)) + "; })";
 }
 
-// Whether a pointer is to this function; of a virtual one, whether an object has it, and where what it is called on is.
+// The function that asks whether a pointer is to this function; for a virtual function, whether an object has it, and
+// the address of the object as this function's class.
 std::string Printer::asked(bool Declared) const {
   const CXXMethodDecl *Method = F.method();
   std::string Head = (Method ? "void *" : "int ") + Meetings.nameOf(F) + "_is(const void *pointer)";
@@ -141,13 +143,13 @@ std::string Printer::self(const FunctionDecl *Seen) const {
 }
 
 std::string Printer::address() const {
-  // Of several functions of one name, the one of this type.
+  // Of several functions with one name, the one with this type.
   QualType Type = F.Home->context().getPointerType(F.Decl->getType());
   return (F.Home->cxx() ? "(" + typed(Type, "") + ")" : "") + F.Name;
 }
 
-// A private member, by the pointer to it that the explicit instantiation of a template may name
-// ([temp.spec]/6: access is not checked there).
+// A private member, through a pointer to it. The explicit instantiation of a template may name the member, since access
+// is not checked there ([temp.spec]/6).
 std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
   QualType Class(Field->getParent()->getTypeForDecl(), 0);
   std::string Tag = "foreread_" + Program::qualified(Field);
@@ -163,7 +165,7 @@ std::string Printer::granted(const MemberExpr *Member, const FieldDecl *Field) {
          Tag + "()))";
 }
 
-// A lambda expression's captures, of those that are named what is mentioned, and its parameters.
+// The captures of a lambda expression, of the explicit ones only those that are mentioned, and its parameters.
 std::string Printer::lambdaHead() const {
   std::vector<std::string> Captured;
   if (Expression->getCaptureDefault() != LCD_None)
@@ -182,8 +184,8 @@ std::string Printer::lambdaHead() const {
          " -> " + typed(F.Decl->getReturnType(), "");
 }
 
-// Made again where it is made, so that it captures what is there; its body is sliced, or as it is. A generic one is all that
-// are made of it.
+// A lambda expression, printed in its place, so that it captures the same variables. Its body is sliced or left
+// unchanged. For a generic one, all its instantiations.
 std::string Printer::lambda(const LambdaExpr *Made) {
   std::string All;
   auto Operators = operatorsOf(Made->getLambdaClass());
@@ -231,7 +233,7 @@ void Printer::tryBlock(const CXXTryStmt *Try) {
   line("}");
 }
 
-// What a thread is given to run: its calls belong to those of the program's.
+// The function that is passed to a thread. Its calls are counted with those of the program's thread.
 std::string Printer::threadBody(const Expr *Starts) {
   const Expr *Given = P.thread(Starts).Body;
   const Function &Run = *P.thread(Starts).Target;
@@ -246,7 +248,7 @@ std::string Printer::threadBody(const Expr *Starts) {
   return Result;
 }
 
-// A pointer to what the library is to call: to the prefetch version of whichever function it is.
+// A pointer that the library will call through: to the prefetch version of its target.
 std::string Printer::givenPointer(const Expr *E) {
   const Expr *Outer = Body;
   Body = E;
@@ -283,7 +285,7 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
       Out << Meetings.nameOf(*Given);
       return true;
     }
-    // An enumerator is of its type, where it is not made a number.
+    // An enumerator keeps its type unless it is converted to a number.
     if (isPrivate(Ref->getDecl()) && constant(Ref) && !isa<EnumConstantDecl>(Ref->getDecl())) {
       Out << llvm::toString(*constant(Ref), 10);
       return true;
@@ -358,7 +360,7 @@ bool Printer::handledCxx(const Expr *E, llvm::raw_ostream &Out) {
   return true;
 }
 
-// A variable's initialisation, in the form it was written in.
+// A variable's initialisation, in the form in which it was written.
 std::string Printer::initialisation(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   std::string Value = text(Init);

@@ -1,4 +1,4 @@
-// Statements of the prefetch thread: only what is kept, always in braces.
+// Statements of the prefetch thread: only those that are kept, always in braces.
 #include "Cxx.h"
 #include "Print.h"
 
@@ -22,7 +22,7 @@ std::string Printer::declaration() const {
          (otherArguments() ? "foreread_argv" : Parameter(1, "argv")) + ")";
 }
 
-// Whether main has its arguments' values as something else than char **.
+// True if the type of main's second parameter is not char **.
 bool Printer::otherArguments() const {
   ASTContext &Context = F.Home->context();
   return F.Decl->getNumParams() > 1 && F.Decl->getParamDecl(1)->getIdentifier() &&
@@ -30,7 +30,7 @@ bool Printer::otherArguments() const {
                                          Context.getPointerType(Context.getPointerType(Context.CharTy)));
 }
 
-// A va_list is an array on some machines, and then a parameter a pointer, to a type that has no name.
+// On some machines va_list is an array, and a parameter of that type a pointer to a type without a name.
 static QualType parameterType(const ParmVarDecl *Parameter) {
   QualType Written = Parameter->getOriginalType();
   return Written->getAs<TypedefType>() ? Written : Parameter->getType();
@@ -60,8 +60,8 @@ std::string Printer::plainDeclaration(const Function &Other) const {
   return typed(Other.Decl->getReturnType(), Other.Name + parameters(Other.Decl));
 }
 
-// The head of the definition: parameters in the old style, if that is how they were written, so
-// that calls may pass what they always did.
+// The head of the definition. Parameters are printed in the old style if they were written so: calls may then still
+// pass other arguments.
 std::string Printer::head() const {
   if (Expression)
     return lambdaHead();
@@ -79,8 +79,8 @@ std::string Printer::head() const {
 }
 
 std::string Printer::function(unsigned At) {
-  // What is printed decides which variables are declared, and declarations are printed: until
-  // nothing more is mentioned.
+  // The printed text decides which variables are declared, and declarations are part of it. Printing is repeated until
+  // no more variables are mentioned.
   size_t Before;
   do {
     Before = Mentioned.size();
@@ -100,7 +100,7 @@ std::string Printer::function(unsigned At) {
       line(typed(Values->getType(), Values->getNameAsString()) + " = (" + typed(Values->getType(), "") + ")foreread_argv;");
     }
     turn(F.Decl->getBody());
-    // Nobody needs it where nothing kept returns, but C++ has no end without it.
+    // If nothing kept returns a value, nobody needs this one, but C++ requires a return at the end.
     QualType Result = F.Decl->getReturnType();
     const CompoundStmt *Body = blockOf(F.Decl);
     bool Returns =
@@ -123,7 +123,7 @@ void Printer::block(const Stmt *S) {
   }
 }
 
-// One turn of a loop, or one call of the function.
+// One iteration of a loop, or one call of the function.
 void Printer::turn(const Stmt *Body) {
   if (Slice.counts(Body))
     line("prefetch_call();");
@@ -140,7 +140,7 @@ std::string Printer::effectText(const Expr *E) {
   return Made ? load(*Made) : text(E);
 }
 
-// What all turns of a loop look at, from its first and second.
+// Announces the loads of all iterations of a loop, from the addresses of the first two.
 void Printer::loads(const Stmt *Loop) {
   auto Grouped = [&](const Expr *E) {
     E = E->IgnoreParenImpCasts();
@@ -192,7 +192,7 @@ void Printer::loads(const Stmt *Loop) {
 
 void Printer::variable(const VarDecl *Variable) {
   bool Value = Variable->getInit() && (Slice.defines(Variable) || Variable->isStaticLocal());
-  // What has no value cannot be constant in C++.
+  // In C++ a variable without a value cannot be const.
   QualType Type =
       Value || !F.Home->cxx() ? Variable->getType() : Variable->getType().getUnqualifiedType();
   const auto *Record = Type->getAsCXXRecordDecl();
@@ -220,10 +220,10 @@ void Printer::declare(const DeclStmt *Declared) {
   if (!Any && !Slice.keeps(Declared))
     return;
   if (Types || (Any && isa<TypeDecl, FunctionDecl>(*Declared->decl_begin()))) {
-    // A type defined on the spot is printed with what it declares.
+    // A type that is defined on the spot is printed with the declaration.
     std::string Whole;
     llvm::raw_string_ostream Out(Whole);
-    // Clang's levels are of two spaces.
+    // Clang indents by two spaces.
     PrintingPolicy Here = Policy;
     Here.Indentation = 2;
     const_cast<DeclStmt *>(Declared)->printPretty(Out, this, Here, 2 * Depth);
@@ -251,7 +251,7 @@ void Printer::declare(const DeclStmt *Declared) {
   }
 }
 
-// The opening call that an assignment or initialisation is all about, if it waits.
+// The opening call that an assignment or initialisation consists of, if the prefetch thread waits there; else null.
 const CallExpr *Printer::soleOpening(const Expr *E) const {
   E = E->IgnoreParenCasts();
   if (const auto *Binary = dyn_cast<BinaryOperator>(E); Binary && Binary->getOpcode() == BO_Assign)
@@ -262,7 +262,7 @@ const CallExpr *Printer::soleOpening(const Expr *E) const {
   return Call;
 }
 
-// The kept effects of an expression whose value nobody needs, as statements.
+// The kept effects of an expression whose value is not needed, as statements.
 void Printer::effects(const Expr *E) {
   if (!effectful(E))
     return;
@@ -327,7 +327,7 @@ void Printer::effects(const Expr *E) {
       effects(Part);
 }
 
-// The same as one expression, for the third part of a for.
+// The same as one expression, for the increment of a for loop.
 std::string Printer::effectsText(const Expr *E) {
   if (!effectful(E))
     return "";
@@ -421,7 +421,7 @@ void Printer::branch(const IfStmt *If) {
   line("}");
 }
 
-// A label of a switch stands one step out; where nothing kept follows it labels nothing.
+// A label of a switch is indented by one level less. If nothing kept follows, it labels an empty statement.
 void Printer::label(const std::string &Name, const Stmt *Labelled) {
   bool Something = isa<SwitchCase>(Labelled) || (Slice.keeps(Labelled) && !isa<DeclStmt>(Labelled));
   Depth -= Depth > 0;
@@ -433,7 +433,7 @@ void Printer::label(const std::string &Name, const Stmt *Labelled) {
 void Printer::statement(const Stmt *S) {
   if (!S)
     return;
-  // Declarations are printed for what is mentioned, kept or not.
+  // Declarations are printed if their variables are mentioned, kept or not.
   if (const auto *Declared = dyn_cast<DeclStmt>(S))
     return declare(Declared);
   if (!Slice.keeps(S) && !isa<SwitchCase>(S))

@@ -14,18 +14,18 @@ using namespace clang;
 
 namespace {
 
-// Collects a body's calls, and who contains whom.
+// Collects a body's calls and the parent of each statement.
 void indexBody(Function &F, const Stmt *S) {
   if (const auto *Call = dyn_cast<CallExpr>(S))
     F.Calls.push_back(Call);
   if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
-    // What is in it is in a function of its own.
+    // The body of a lambda expression is a separate function.
     F.Makes.push_back(Lambda);
     return;
   }
   if (const auto *Made = dyn_cast<CXXConstructExpr>(S))
     F.Makes.push_back(Made);
-  // What gives the parts of auto [a, b] is called by the declaration, which does not show it.
+  // auto [a, b] calls the functions that return its parts, which the declaration does not show.
   if (const auto *Declared = dyn_cast<DeclStmt>(S))
     for (const Decl *D : Declared->decls())
       if (const auto *Variable = dyn_cast<VarDecl>(D))
@@ -40,7 +40,8 @@ void indexBody(Function &F, const Stmt *S) {
     }
 }
 
-// What is written once for all arguments of a pack, in what is made from a template and the lambda expressions in it.
+// Collects the calls that are written once for all arguments of a pack, in an instantiation and in lambda expressions
+// inside it.
 void findExpanded(Function &F) {
   const FunctionDecl *Around = F.Decl, *Pattern = nullptr;
   for (; Around && !Pattern; Around = dyn_cast_or_null<FunctionDecl>(Around->getParentFunctionOrMethod()))
@@ -62,8 +63,8 @@ void findExpanded(Function &F) {
         F.Expanded.insert(Call);
 }
 
-// The functions of a unit that have a body: in namespaces, classes, templates' instances and lambda
-// expressions.  What the headers of the system define is the system's.
+// The functions of a unit that have a body: in namespaces, classes, instantiations and lambda expressions. Functions
+// that system headers define belong to the system.
 class Definitions : public Walk {
 public:
   Definitions(const SourceManager &Sources, std::function<void(const FunctionDecl *)> Found)
@@ -77,7 +78,7 @@ public:
   bool visitDecl(const Decl *D) override {
     if (const auto *F = dyn_cast<FunctionDecl>(D))
       define(F);
-    // A constructor that the compiler adds.
+    // A default constructor that the compiler adds.
     const auto *Class = dyn_cast<CXXRecordDecl>(D);
     if (Class && Class->isThisDeclarationADefinition())
       for (const CXXConstructorDecl *Each : Class->ctors())
@@ -130,7 +131,7 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
   F->Name = qualified(Declared);
   F->Symbol = symbol(Declared);
   FileID File = U.sources().getFileID(U.sources().getExpansionLoc(Declared->getBeginLoc()));
-  // Of several copies of one function the linker takes any: of a unit that is not known, too.
+  // Of several copies of one function, the linker may take any, also that of an unknown unit.
   bool Each = Declared->isInlined() || Declared->isTemplateInstantiation();
   bool Copied = Each && File != U.sources().getMainFileID() && Declared->isExternallyVisible();
   F->Shared = Copied && U.cxx();
@@ -167,7 +168,7 @@ void Program::add(Unit &U, const FunctionDecl *Declared) {
   Functions.push_back(std::move(F));
 }
 
-// Another name of a function of the same unit.
+// An alias of a function of the same unit.
 void Program::alias(Unit &U, const FunctionDecl *Other) {
   llvm::StringRef Name = Other->getAttr<AliasAttr>()->getAliasee();
   for (auto &F : Functions)
@@ -178,8 +179,8 @@ void Program::alias(Unit &U, const FunctionDecl *Other) {
     }
 }
 
-// A name whose function is chosen when the program is loaded (ifunc): any that the resolver names. Calls by that name are not
-// known to be of one of them: the one that is called counts for itself.
+// A name whose function is chosen when the program is loaded (ifunc): any that its resolver names. Calls by that name
+// are not attributed to one of them; each of these functions counts itself.
 void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
   auto Leave = [&](const Stmt *S) {
     const auto *Ref = dyn_cast<DeclRefExpr>(S);
@@ -195,7 +196,7 @@ void Program::leaveChosen(Unit &U, const FunctionDecl *Other) {
       allOf(F->Decl->getBody(), Leave);
 }
 
-// Functions that are made from one template have one text, and parts of their trees, in common.
+// Instantiations of one template share their text and parts of their trees.
 void Program::findTemplates() {
   for (auto &F : Functions)
     if (std::string Where = pattern(*F); !Where.empty())
@@ -204,7 +205,7 @@ void Program::findTemplates() {
 
 std::vector<Function *> Program::sameText(const Function &F) const { return FromTemplate.lookup(pattern(F)); }
 
-// Where the template stands that a function is made from; empty if it is made from none.
+// Location of the template that a function is an instantiation of; empty if there is none.
 std::string Program::pattern(const Function &F) {
   const FunctionDecl *Pattern = F.Decl->getTemplateInstantiationPattern();
   if (!Pattern)
@@ -328,7 +329,7 @@ const CallSpec *Program::spec(const CallExpr *Call) const {
   const FunctionDecl *Callee = directCallee(Call);
   if (!Callee || !Callee->getIdentifier() || function(Callee))
     return nullptr;
-  // What is in a namespace or a class is none of the C library's, whatever it is called.
+  // A function in a namespace or class is not of the C library, whatever its name.
   if (!Callee->getDeclContext()->getRedeclContext()->isTranslationUnit())
     return nullptr;
   return findCall(Callee->getName());
@@ -374,7 +375,7 @@ void Program::cut(NodeId Array, const std::vector<std::pair<uint64_t, NodeId>> &
   for (auto &[Start, Piece] : Into)
     Pieces[Piece] = All;
   Arrays[Array] = Into;
-  // What fields a record has is known without the pieces.
+  // The fields of records were computed without the pieces.
   RecordFields.clear();
 }
 
@@ -415,8 +416,8 @@ NodeId Program::field(const FieldDecl *Decl) {
   if (Known != ByDecl.end())
     return Known->second;
   const RecordDecl *Record = Decl->getParent();
-  // The members of a union are the same memory; those of a structure without a name belong to the
-  // structure around it, but are told apart by where they stand.
+  // The members of a union are one memory. Members without a name, such as anonymous structures, are distinguished by
+  // their index.
   std::string Name = Record->isUnion() ? "(union)" : Decl->getNameAsString();
   if (!Decl->getIdentifier() && !Record->isUnion())
     Name = "#" + std::to_string(Decl->getFieldIndex());
@@ -474,7 +475,7 @@ NodeId Program::parameter(const Function &F, unsigned Index) {
 }
 
 NodeId Program::self(const Function &F) {
-  // A lambda expression's this is that of the function it stands in.
+  // this in a lambda expression is that of the function around it.
   const auto *Method = dyn_cast<CXXMethodDecl>(F.Decl);
   if (Method && Method->getParent()->isLambda())
     if (const auto *Outer = dyn_cast_or_null<FunctionDecl>(Method->getParent()->getDeclContext()))

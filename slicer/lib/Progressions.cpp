@@ -6,8 +6,8 @@ using namespace clang;
 
 namespace {
 
-// Whether control may leave a loop's body, or a turn of it, otherwise than at its end, or enter it
-// otherwise than at its beginning.
+// True if control may leave a loop's body or an iteration other than at its end, or enter it other than at its
+// beginning.
 bool leaves(const Stmt *S, bool InLoop, bool InSwitch) {
   if (!S)
     return false;
@@ -17,7 +17,7 @@ bool leaves(const Stmt *S, bool InLoop, bool InSwitch) {
     return !InLoop && !InSwitch;
   if (isa<ContinueStmt>(S))
     return !InLoop;
-  // A case of a switch around the loop.
+  // A case label of a switch around the loop.
   if (isa<SwitchCase>(S) && !InSwitch)
     return true;
   InLoop |= bodyOf(S) != nullptr;
@@ -35,7 +35,7 @@ const VarDecl *named(const Expr *E) {
 
 Change both(Change A, Change B) { return std::max(A, B); }
 
-// A number of no variable.
+// The value of an integer constant expression.
 std::optional<int64_t> constant(const Expr *E, const ASTContext &Context) {
   Expr::EvalResult Value;
   if (E->EvaluateAsInt(Value, Context))

@@ -1,11 +1,11 @@
-// Loops over an index in even steps, and what depends on the index evenly.
+// Loops over an index with a constant step, and expressions that are linear in the index.
 #pragma once
 
 #include "Program.h"
 
 namespace foreread::slicer {
 
-// The body of a for, while or do; null for any other statement.
+// The body of a for, while or do loop; null for any other statement.
 const clang::Stmt *bodyOf(const clang::Stmt *Loop);
 
 // for (Index = First; Index < Bound; Index += Step), or with another comparison.
@@ -15,20 +15,20 @@ struct Progression {
   clang::BinaryOperatorKind Compare = clang::BO_LT;
   int64_t Step = 0;
 
-  // How often the loop turns, if that is a constant.
+  // Number of iterations, if it is a constant.
   std::optional<uint64_t> turns(const clang::ASTContext &Context) const;
 };
 
-// How something changes from turn to turn.
+// Change of a value from iteration to iteration.
 enum class Change { None, Even, Any };
 
-// One loop.  What it says is used for hints only: memory that a call in the loop or a pointer of
-// another type may change is taken not to.
+// One loop. The results serve hints only: memory that a call in the loop, or a store through a pointer of another type,
+// may change is assumed not to change.
 class Turns {
 public:
   explicit Turns(const clang::Stmt *Loop);
 
-  // Set if the loop is one over an index, and is only left by its condition.
+  // Set if the loop runs over an index and is left only by its condition.
   std::optional<Progression> Over;
   Change ofPlace(const clang::Expr *Lvalue) const;
 
@@ -39,7 +39,7 @@ private:
   Change ofValue(const clang::Expr *E) const;
 
   llvm::DenseSet<const clang::ValueDecl *> Assigned; // variables and fields
-  llvm::DenseSet<const clang::Type *> AssignedTypes; // through pointers
+  llvm::DenseSet<const clang::Type *> AssignedTypes; // assigned through pointers
 };
 
 } // namespace foreread::slicer

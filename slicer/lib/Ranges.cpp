@@ -10,8 +10,7 @@ Ranges::Ranges(const Function &F) : F(F) { pointedTo(F.Decl->getBody()); }
 
 namespace {
 
-// Whether a variable that is a part of this is looked at or assigned, and not pointed or referred
-// to.
+// True if a variable directly inside this is loaded or assigned, and not pointed to or referred to.
 bool names(const Stmt *S) {
   if (const auto *Cast = dyn_cast<CastExpr>(S))
     return Cast->getCastKind() == CK_LValueToRValue;
@@ -77,7 +76,7 @@ std::optional<Range> Ranges::of(const Expr *E) const {
   return Overflow ? std::nullopt : Result;
 }
 
-// What the index of a loop with constant bounds may be in its body.
+// The range of a loop's index in the loop's body, if the bounds are constants.
 std::optional<Range> Ranges::index(const DeclRefExpr *Ref) const {
   if (AddressTaken.contains(Ref->getDecl()))
     return std::nullopt;

@@ -1,4 +1,4 @@
-// What a number may be, as far as constants and loops with constant bounds tell.
+// Possible values of integers, from constants and loops with constant bounds.
 #pragma once
 
 #include "Program.h"
@@ -13,7 +13,7 @@ class Ranges {
 public:
   explicit Ranges(const Function &F);
 
-  // Of an expression, where it stands in the function; none if it may be anything.
+  // The range of an expression at its place in the function; none if it may have any value.
   std::optional<Range> of(const clang::Expr *E) const;
 
 private:

@@ -1,4 +1,4 @@
-// The fixpoint, and what is marked on the way.
+// The fixpoint and the marks.
 #include "Related.h"
 
 #include "Cxx.h"
@@ -17,7 +17,7 @@ void Related::set(const CallExpr *Call, Treatment T) {
   auto [At, Fresh] = Treatments.try_emplace(Call, T);
   if (!Fresh && T == Treatment::Touch)
     return;
-  // Decisions only grow: a read whose data turns out to be needed is a fetch from then on.
+  // Decisions only grow: a read becomes a fetch once its data is needed.
   if (!Fresh && At->second != T && !(At->second == Treatment::Fetch && T == Treatment::Prefetch)) {
     At->second = T;
     Changed = true;
@@ -32,7 +32,7 @@ void Related::mark(NodeId Id) {
   for (NodeId Same : Pointers.overlapping(Id))
     mark(Same);
   const Node &Now = P.Nodes[Id];
-  // What an allocating function does to its memory, it does to each caller's.
+  // Statements of an allocating function about its memory apply to the memory of each caller.
   if (Now.Kind == NodeKind::Heap && Now.Site)
     if (const auto *Call = dyn_cast<CallExpr>(Now.Site))
       if (Function *F = P.function(directCallee(Call)); F && F->Allocates)
@@ -47,7 +47,7 @@ void Related::markAll(const NodeSet &Set) {
     mark(Id);
 }
 
-// Everything a pointer leads to, as bytes.
+// Marks all bytes of the objects that a pointer may point to.
 void Related::markPointees(const Expr *Pointer) {
   NodeSet Objects = Pointers.pointees(Pointer);
   Objects.intersectWithComplement(Entire);
@@ -58,7 +58,7 @@ void Related::markPointees(const Expr *Pointer) {
     markAll(Pointers.whole(Object));
     if (P.Nodes[Object].Kind == NodeKind::Varargs)
       continue;
-    // A list of variable arguments leads to the arguments, and they to their strings.
+    // A va_list leads to the arguments, and these to their strings.
     for (NodeId Inner : Pointers.pointees(Object))
       if (P.Nodes[Inner].Kind == NodeKind::Varargs) {
         mark(Inner);
@@ -68,7 +68,7 @@ void Related::markPointees(const Expr *Pointer) {
   }
 }
 
-// Everything that can be reached from these.
+// Marks everything that can be reached from the given objects.
 void Related::markReachable(const NodeSet &Roots) {
   std::vector<NodeId> Work;
   for (NodeId Object : Roots)
@@ -76,7 +76,7 @@ void Related::markReachable(const NodeSet &Roots) {
   while (!Work.empty()) {
     NodeId Object = Work.back();
     Work.pop_back();
-    // What was reached once is marked with all it leads to.
+    // An object that was reached before is marked with all that it leads to.
     if (!Followed.test_and_set(Object))
       continue;
     for (NodeId Part : Pointers.whole(Object)) {
@@ -91,21 +91,20 @@ void Related::markReachable(const NodeSet &Roots) {
 
 void Related::keep(const Stmt *S) {
   Changed |= Kept.insert(S).second;
-  // A part of several functions' trees is kept in each.
+  // A statement may be part of the trees of several functions: it is kept in each.
   auto &Here = Layouts[Current->Index];
   auto At = Here.Range.find(S);
   if (At != Here.Range.end() && !isa<CompoundStmt>(S) && !Here.Leaf[At->second.first])
     Changed = Here.Leaf[At->second.first] = true;
 }
 
-// Whether the program can be made to do something at this call for the prefetch thread: its text
-// must be at hand, and for this unit alone.
+// True if a call of the program can be extended for the prefetch thread: its text must be editable, and belong to this
+// unit alone.
 bool Related::meets(const CallExpr *Call) const {
   return Current->AtHand && !Current->Shared && editable(*Current, Call);
 }
 
-// Whether the program can be made to count the call, if not at the call then with the macro around
-// it.
+// True if the program can count the call, at the call itself or at the macro around it.
 bool Related::countable(const CallExpr *Call) const {
   return Current->AtHand && (editable(*Current, Call) || expansionAround(*Current, Call));
 }
@@ -125,7 +124,7 @@ void Related::refuse(Function &F, const std::string &Why) {
   Refused = true;
 }
 
-// An effect of the current function.  Direct assignments to its own variables are nobody else's.
+// An effect of the current function. Direct assignments to its own local variables are none.
 void Related::effect(const NodeSet &Touched, bool Direct) {
   if (Effectful.test(Current->Index))
     return;
@@ -161,7 +160,7 @@ void findReachable(Program &P, PointsTo &Pointers) {
   };
   if (Function *Main = P.mainFunction())
     Reach(Main);
-  // What the C++ library may call without being given its address.
+  // Functions that the C++ library may call without having received their address.
   for (auto &F : P.Functions) {
     const auto *Method = dyn_cast<CXXMethodDecl>(F->Decl);
     if (Method && (Method->isVirtual() || Method->isOverloadedOperator() ||
@@ -251,7 +250,7 @@ bool Related::passes(const CallExpr *Call, unsigned Argument) {
   const Expr *E = Call->getArg(Argument);
   if (Kept.contains(E) || Effects.contains(E))
     return true;
-  // A copy cannot be made of nothing.
+  // A copy of an object needs its original.
   if (!E->isGLValue() && runsCode(E->getType()))
     return true;
   unsigned Number = Argument - firstArgument(Call);

@@ -1,10 +1,10 @@
-// What is related to I/O: the least set of statements that contains the reads of prefetched files
-// and is closed under "defines what is used" and "decides whether it is executed", over all
-// functions (paper, sections 4.1 and 4.2).  docs/io-related.md says in words what this computes.
+// The statements that are related to I/O: the least set that contains the reads of prefetched files and is closed under
+// "defines what is used" and "decides whether it is executed", over all functions (paper, sections 4.1 and 4.2).
+// docs/io-related.md defines it in words.
 //
-// The set grows monotonically: nodes become related, statements that define related nodes are kept,
-// and what kept statements use becomes related, until nothing changes.  Expressions are needed in
-// one of two ways: for their value, or only for effects inside them that are kept.
+// The set grows monotonically: nodes become related, statements that define related nodes are kept, and values used by
+// kept statements become related, until nothing changes. An expression is needed either for its value, or only for kept
+// effects inside it.
 #pragma once
 
 #include <set>
@@ -16,24 +16,24 @@
 
 namespace foreread::slicer {
 
-// Marks the functions that main may come to call.
+// Marks the functions that main may reach.
 void findReachable(Program &P, PointsTo &Pointers);
 
-// What becomes of a call in the prefetch thread.
+// What the prefetch thread does at a call.
 enum class Treatment {
   Drop,
-  Keep,      // as it is
+  Keep,      // made unchanged
   Prefetch,  // prefetch_NAME
   Fetch,     // fetch_NAME: the data is needed
-  Receive,   // the program makes the call and sends what it gave
+  Receive,   // the program makes the call and sends the result
   Assume,    // not made; a result is assumed
   Translate, // the prefetch version of a function of the program
   Exit,      // ends the prefetch thread
   Spawn,     // starts a prefetch thread
-  Touch,     // announces the part of a mapped file that the call looks at
+  Touch,     // announces the part of a mapped file that the call accesses
 };
 
-// The bytes that a call looks at: POINTER, and LENGTH times TIMES of them.  Null: none that matter.
+// The bytes that a call accesses: Length times Times of them at Pointer. Pointer is null if there are none that matter.
 struct Looked {
   const clang::Expr *Pointer = nullptr, *Length = nullptr, *Times = nullptr;
 };
@@ -44,52 +44,52 @@ public:
   Related(Program &P, PointsTo &Pointers, Files &Opened, Loads &Looks, const Options &Chosen)
       : P(P), Pointers(Pointers), Opened(Opened), Looks(Looks), Chosen(Chosen), Wrong(P) {}
 
-  // To the fixpoint.  Functions that turn out not to be translatable get a WholeBecause, and all is
-  // computed anew without them.
+  // Computes the fixpoint. Functions that prove untranslatable get a WholeBecause, and everything is computed again
+  // without them.
   void run();
 
   bool related(NodeId Id) const { return Marked.test(Id); }
   bool relatedAny(const NodeSet &Set) const { return Marked.intersects(Set); }
-  // Kept statements, and expressions that contain kept effects.
+  // True for kept statements, and for expressions that contain kept effects.
   bool keeps(const clang::Stmt *S) const { return Kept.contains(S); }
-  // Expressions that are kept effects themselves.
+  // True for expressions that are kept effects themselves.
   bool isEffect(const clang::Expr *E) const { return Effects.contains(E); }
   Treatment treatment(const clang::CallExpr *Call) const;
-  // The load that an expression makes, if it is announced there; those announced before a loop.
+  // The load that an expression makes, if it is announced there; the loads announced before a loop.
   const Load *loadMade(const clang::Expr *Cast) const;
   std::vector<const Load *> loadsBefore(const clang::Stmt *Loop) const {
     return Looks.before(Loop);
   }
-  // Bodies of loops and functions whose turns and calls are counted for loads.
+  // True for bodies of loops and functions whose iterations and calls are counted for loads.
   bool counts(const clang::Stmt *Body) const { return Regions.contains(Body); }
   bool countsIn(const Function &F) const;
-  // Whether an argument of a call of the program's functions is handed over.
+  // True if the prefetch thread passes this argument of a call of the program's functions.
   bool passes(const clang::CallExpr *Call, unsigned Argument);
-  // Whether the object that a member function is called on is.
+  // The same for the object that a member function is called on.
   bool passesObject(const clang::CallExpr *Call);
   bool hasEffects(const Function &F) const { return Effectful.test(F.Index); }
-  // Functions with a prefetch version.
+  // True for functions with a prefetch version.
   bool translated(const Function &F) const {
     return Reached.test(F.Index) && F.WholeBecause.empty();
   }
-  // Functions that library functions call, as they are.
+  // The functions of the program that a library call may call, because they are passed to it.
   std::vector<Function *> targets(const clang::CallExpr *Call);
   bool threads() const { return Threads; }
-  // Whether the reads of a thread that is started with this function are counted.
+  // True if the reads of a thread that starts with this function are counted.
   bool countsThread(const Function &Body) const {
     return Body.WholeBecause.empty() ? hasEffects(Body) : Body.CountsItself && Body.Reads;
   }
-  // What a function calls, and what is run without a call where it makes objects.
+  // The functions that a function calls, and those that run without a call when it constructs objects.
   std::vector<Function *> runBy(const Function &F);
   bool defines(const clang::VarDecl *Variable);
-  // Whether it is thrown in the prefetch thread, too; where nobody goes on after that it ends it.
+  // True if the prefetch thread throws this exception, too. If nothing handles exceptions, it ends instead.
   bool throws(const clang::CXXThrowExpr *E) const { return Catches && canThrow(E); }
   bool catches() const { return Catches; }
-  // Functions that are run though nothing is known of them; for the report.
+  // Calls that are made although their callee is unknown; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &unknown() const { return Unknown; }
-  // A call's answer is assumed; for the report.
+  // Calls whose result is assumed; for the report.
   const llvm::DenseSet<const clang::CallExpr *> &assumed() const { return Assumed; }
-  // Failures that are assumed not to happen.
+  // True for failures that are assumed not to happen.
   bool assumesAway(const clang::IfStmt *If) const {
     return Ignored.contains(If) && !Decided.contains(If);
   }
@@ -171,7 +171,7 @@ private:
     return F.WholeBecause.empty() ? hasEffects(F) : HadEffects.test(F.Index);
   }
 
-  // The memory that an lvalue may stand for.
+  // The memory that an lvalue may refer to.
   const NodeSet &defined(const clang::Expr *Lvalue);
   NodeSet written(const clang::CallExpr *Call, const CallSpec &Spec);
   void mark(NodeId Id);
@@ -194,9 +194,9 @@ private:
   Failures Wrong;
   llvm::DenseSet<const clang::IfStmt *> Ignored, Decided;
   NodeSet Marked, Followed;
-  // What pointers may point to is known before, so this stays as it is.
+  // Cache of defined(): points-to sets do not change any more.
   llvm::DenseMap<const clang::Expr *, std::unique_ptr<NodeSet>> Defined;
-  // Objects all of whose bytes are marked.
+  // Objects of which all bytes are marked.
   NodeSet Entire;
   llvm::DenseMap<const clang::Expr *, NodeSet> Changeable;
   llvm::DenseSet<const clang::Stmt *> Kept;
@@ -204,7 +204,7 @@ private:
   llvm::DenseSet<const clang::Stmt *> Regions;
   // Loads that are made in place, because their values are needed.
   llvm::DenseSet<const clang::Expr *> InPlace;
-  // The index of a loop for all turns of which a load is announced: its value is not needed.
+  // The index of a loop for which a load is announced for all iterations: its value is not needed.
   const clang::VarDecl *Replaced = nullptr;
   llvm::DenseMap<const clang::CallExpr *, Treatment> Treatments;
   llvm::DenseSet<const clang::CallExpr *> Assumed, Unknown;
@@ -214,12 +214,12 @@ private:
   std::vector<bool> Skipped;
   bool AsItIs = false;
   bool Threads = false;
-  bool Catches = false; // the program goes on after exceptions
+  bool Catches = false; // exceptions are handled somewhere
   bool Changed = false;
   bool Refused = false;
   Function *Current = nullptr;
 
-  // Where statements stand in a function's text, and which of them are kept: for jumps.
+  // Positions of statements in a function's text, and which of them are kept: for jumps.
   struct Layout {
     llvm::DenseMap<const clang::Stmt *, std::pair<unsigned, unsigned>> Range;
     std::vector<bool> Leaf;

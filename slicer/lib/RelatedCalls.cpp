@@ -1,5 +1,5 @@
-// What becomes of calls: of the program's own functions (paper, section 4.2), and of the library's
-// by their line in the call table.
+// Treatment of calls: of the program's functions (paper, section 4.2), and of library functions by their line in the
+// call table.
 #include "Cxx.h"
 #include "Related.h"
 
@@ -9,7 +9,7 @@ using namespace clang;
 
 namespace {
 
-// A program that leaves this way has failed; nothing after it matters.
+// True if the program exits with an error: nothing after such a call matters.
 bool fails(const CallExpr *Call, const CallSpec &Spec, ASTContext &Context) {
   if (llvm::StringRef(Spec.Parameters).starts_with("v") && Call->getNumArgs() > 0) {
     Expr::EvalResult Status;
@@ -58,7 +58,7 @@ NodeSet Related::written(const CallExpr *Call, const CallSpec &Spec) {
   return All;
 }
 
-// A kept call of a library function: everything its line says it looks at.
+// A kept call of a library function: everything that it reads by its line in the table is needed.
 void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
   if (const Expr *Callee = Call->getCallee(); !directCallee(Call))
     value(Callee);
@@ -79,7 +79,7 @@ void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
       for (Function *F : Pointers.functions(Argument)) {
         if (!hasEffects(*F))
           whole(*F);
-        // How often the library calls it depends on what it answers.
+        // The function's result decides how often the library calls it.
         else if (Spec.Kind != CallKind::Thread)
           mark(P.result(*F));
       }
@@ -226,7 +226,7 @@ bool Related::callEffects(const CallExpr *Call) {
   bool Any = false;
   for (Function *F : Callees.Functions)
     Any |= mayHaveEffects(*F);
-  // A call of anything at all may read files, but nothing says that it does.
+  // A call with unknown targets might read files, but nothing indicates that it does.
   if (!Any) {
     for (const Expr *Argument : operandsOf(Call))
       Any |= effects(Argument);
@@ -291,7 +291,7 @@ void Related::callValue(const CallExpr *Call) {
   case CallKind::Seek:
   case CallKind::Close:
   case CallKind::Tell:
-    // What nobody reads by is not open there.
+    // A descriptor that nothing reads from is not open in the prefetch thread.
     if (bool Names = renumbers(Spec->Name);
         (Names || Spec->Kind == CallKind::Close) && !Opened.wanted(Call, *Spec)) {
       set(Call, Treatment::Assume);

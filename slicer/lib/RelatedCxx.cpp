@@ -1,5 +1,5 @@
-// What C++ adds to expressions and statements: objects that are made and ended, references, calls
-// of member functions, exceptions.
+// Expressions and statements of C++: objects that are constructed and destroyed, references, calls of member functions,
+// exceptions.
 #include "Cxx.h"
 #include "Related.h"
 
@@ -7,7 +7,7 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// An operand of what may do anything: it, and all it leads to.
+// An operand of an unknown function: the operand and everything that it leads to are needed.
 void Related::operand(const Expr *E) {
   if (!E->isGLValue() && !E->getType()->isRecordType()) {
     value(E);
@@ -17,10 +17,10 @@ void Related::operand(const Expr *E) {
   markReachable(Pointers.locations(E));
 }
 
-// What is handed over to a parameter.
+// An argument or an initialiser: its address if it is an lvalue, else its value.
 void Related::hand(const Expr *E) { E->isGLValue() ? address(E) : value(E); }
 
-// Whether the library is given the prefetch version of a function wherever it is given one, and calls it no other way.
+// True if the library receives only the prefetch version of a function, and calls it in no other way.
 bool Related::givenVersion(const Function &F) const {
   return F.Through && !F.RunByLibrary && !F.GivenAsIs && !F.Givers.empty() && F.WholeBecause.empty() &&
          llvm::all_of(F.Givers, [&](const Function *Each) {
@@ -28,7 +28,7 @@ bool Related::givenVersion(const Function &F) const {
          });
 }
 
-// A function that is called where no call is written.
+// A function that runs without a written call.
 void Related::runs(const FunctionDecl *Unwritten) {
   Function *F = P.function(Unwritten);
   if (!F)
@@ -48,7 +48,7 @@ bool Related::startsThread(const Expr *E) const {
   return Body && mayHaveEffects(*Body);
 }
 
-// What a new thread is given: the function that it runs is given the rest.
+// An argument of a new thread. The function that the thread runs receives the following ones.
 void Related::start(const Expr *E, const Expr *Argument) {
   Function &Body = *P.thread(E).Target;
   if (Reached.test_and_set(Body.Index) || !Threads)
@@ -111,7 +111,7 @@ bool Related::valueCxx(const Expr *E) {
   } else if (const auto *Made = dyn_cast<CXXConstructExpr>(E)) {
     make(Made);
   } else if (const auto *Lambda = dyn_cast<LambdaExpr>(E)) {
-    // What is kept of its body tells what is needed of what it captures.
+    // The kept parts of its body decide which captures are needed.
     if (AsItIs)
       for (const Expr *Captured : Lambda->capture_inits())
         if (Captured)
@@ -151,8 +151,8 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   } else if (isa<LambdaExpr>(E)) {
     return true;
   } else if (const auto *Throw = dyn_cast<CXXThrowExpr>(E)) {
-    // Where nobody goes on after it: the end of a program that has failed.  Where somebody does, a function that only throws
-    // has that for an effect.
+    // If nothing handles exceptions, a throw is the end of a program that has failed. Otherwise it is an effect of a
+    // function that only throws.
     if ((paid(E) || (throws(Throw) && decided(E))) && Effects.insert(E).second)
       Changed = true;
     Any = Effects.contains(E);
@@ -191,7 +191,8 @@ bool Related::effectsCxx(const Expr *E, bool &Any) {
   return true;
 }
 
-// Whether a handler goes on with the program. Of main's it is known when something is kept there.
+// Exceptions may be handled in any reachable function except main. For main's handlers tryBlock() decides, once
+// something is kept there.
 void Related::findCatching() {
   Catches = llvm::any_of(P.Functions, [](auto &F) {
     bool Tries = llvm::any_of(F->Parents, [](auto &Each) { return isa<CXXTryStmt>(Each.first); });
@@ -199,7 +200,7 @@ void Related::findCatching() {
   });
 }
 
-// Where nobody goes on after an exception, the way on which nothing is thrown.
+// If nothing handles exceptions, only the path without one is kept.
 bool Related::tryBlock(const CXXTryStmt *Try) {
   bool Any = statement(Try->getTryBlock()), Handled = false;
   for (unsigned I = 0; I < Try->getNumHandlers(); ++I)
@@ -211,17 +212,17 @@ bool Related::tryBlock(const CXXTryStmt *Try) {
   return Any || Handled;
 }
 
-// A variable of a class: where it is needed, so is what makes it and what ends it.
+// A variable of a class: if it is needed, so are its constructor and destructor.
 void Related::object(const VarDecl *Variable) {
   const Expr *Init = Variable->getInit();
   const auto *Made = Init ? dyn_cast<CXXConstructExpr>(Init->IgnoreImplicit()) : nullptr;
-  // What a thread's answer is asked of ends with the thread.
+  // The object that holds a thread's result is destroyed when the thread ends.
   bool Holds = Made || (Init && startsThread(Init->IgnoreUnlessSpelledInSource()));
   if (Holds && runsCode(Variable->getType()) && (defines(Variable) || effects(Init)))
     mark(P.variable(Variable));
 }
 
-// What functions give for the parts of auto [a, b]: they are called, as they are, where it is declared.
+// Parts of auto [a, b] that functions return: the declaration calls these functions, unchanged.
 void Related::parts(const VarDecl *Variable) {
   for (const VarDecl *Part : holding(Variable)) {
     const auto *Call = dyn_cast<CallExpr>(Part->getInit()->IgnoreUnlessSpelledInSource());
@@ -240,7 +241,7 @@ void Related::parts(const VarDecl *Variable) {
   }
 }
 
-// What a constructor does before its body.
+// The initialisers of a constructor.
 bool Related::initialisers(const Function &F) {
   const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
   bool Any = false;
@@ -261,14 +262,14 @@ bool Related::initialisers(const Function &F) {
   return Any;
 }
 
-// for (T x : range): all that makes up the loop is needed for what is kept in it.
+// for (T x : range): if something in the loop is kept, all parts of the loop are needed.
 bool Related::rangeFor(const CXXForRangeStmt *For) {
   bool Any = statement(For->getBody());
   Any |= For->getInc() && effects(For->getInc());
   if (!Any)
     return statement(For->getRangeStmt());
   if (For->getInit())
-    refuse(*Current, "a loop over a range declares something more");
+    refuse(*Current, "a loop over a range has an initialiser");
   value(For->getCond());
   value(For->getInc());
   for (const DeclStmt *Declared : {For->getRangeStmt(), For->getBeginStmt(), For->getEndStmt()})

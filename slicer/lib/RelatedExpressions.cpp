@@ -1,4 +1,4 @@
-// Expressions: what is needed for a value, and what effects inside one are kept.
+// Expressions: everything that a value depends on, and the kept effects inside an expression.
 #include "Cxx.h"
 #include "Related.h"
 #include "Values.h"
@@ -9,7 +9,7 @@ using namespace clang;
 
 namespace {
 
-// A name that stands for what it was bound to.
+// True for a name that is a reference.
 bool refers(const Expr *E) {
   const auto *Ref = dyn_cast<DeclRefExpr>(E);
   return Ref && Ref->getDecl()->getType()->isReferenceType();
@@ -24,8 +24,8 @@ bool isErrno(const Expr *E) {
   return Callee && Callee->getIdentifier() && Callee->getName() == "__errno_location";
 }
 
-// `int saved = errno; … errno = saved;`: errno is as if nothing had been done between.  Were that what defines errno, whatever
-// reports something, or frees, would be related wherever a read asks for EINTR.
+// True for the end of `int saved = errno; … errno = saved;`: errno is as before. If this assignment defined errno,
+// every function that reports or frees would be related wherever a read is tested for EINTR.
 bool restoresErrno(const BinaryOperator *Assignment, const Function &F) {
   const VarDecl *Saved = variableOf(Assignment->getRHS());
   return Assignment->getOpcode() == BO_Assign && isErrno(Assignment->getLHS()) && Saved &&
@@ -48,7 +48,7 @@ const NodeSet &Related::defined(const Expr *Lvalue) {
   NodeSet All = P.fields(Type);
   for (NodeId Id : Locations) {
     All.set(Id);
-    // Bytes of an object of structures.
+    // Bytes of an object that consists of structures.
     if (ThroughPointer && !Type->isRecordType())
       All |= Pointers.bytes(Id, Type);
   }
@@ -76,7 +76,7 @@ void Related::typeSizes(QualType Type) {
   }
 }
 
-// The address of an lvalue is computed; what is there is not looked at.
+// Computes the address of an lvalue, without its content.
 void Related::address(const Expr *E) {
   E = E->IgnoreParens();
   refuseUncarried(E);

@@ -1,4 +1,4 @@
-// Calls of functions of the program (paper, section 4.2), and of those of which nothing is known.
+// Calls of functions of the program (paper, section 4.2), and of unknown functions.
 #include "Cxx.h"
 #include "Related.h"
 
@@ -6,7 +6,7 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// A library function calls one of the program's that reads files: it is given the prefetch version.
+// A library function calls a function of the program that reads files: the prefetch version is passed to it.
 void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
   for (unsigned I = 0; I < Call->getNumArgs(); ++I) {
     if (Spec.parameter(I) != 'c')
@@ -19,12 +19,12 @@ void Related::handOver(const CallExpr *Call, const CallSpec &Spec) {
         whole(*F);
     }
     if (Given.size() > 1)
-      refuse(*Current, std::string("one of several functions that read files is given to ") +
+      refuse(*Current, std::string("one of several functions that read files is passed to ") +
                            Spec.Name + "()");
   }
 }
 
-// The compiler's own functions, and those the user vouches for.
+// Built-in functions, and those that the user declares pure.
 bool Related::isPure(const CallExpr *Call) const {
   const FunctionDecl *Callee = directCallee(Call);
   return Callee && Callee->getIdentifier() &&
@@ -32,12 +32,11 @@ bool Related::isPure(const CallExpr *Call) const {
           llvm::is_contained(Chosen.Pure, Callee->getNameAsString()));
 }
 
-// A function of which nothing is known is run in the prefetch thread as it is, with all it may look
-// at.
+// The prefetch thread runs an unknown function unchanged, with all memory that it may read.
 void Related::runUnknown(const CallExpr *Call) {
   std::string Name = directCallee(Call)->getNameAsString();
   if (Chosen.RefuseUnknown)
-    refuse(*Current, "what " + Name + "() does, which is not known, decides where it reads");
+    refuse(*Current, "the unknown function " + Name + "() decides where it reads");
   set(Call, Treatment::Keep);
   Unknown.insert(Call);
   refuseUncarried(Call);
@@ -62,7 +61,7 @@ bool Related::readsThrough(const FunctionDecl *Library) {
 
 namespace {
 
-// Whether it is of the C++ library, or memory of which nothing is known.
+// True for objects of the C++ library, and for memory of unknown type.
 bool holdsAnything(const Node &Object) {
   if (Object.Type.isNull())
     return Object.Kind == NodeKind::Heap;
@@ -72,8 +71,8 @@ bool holdsAnything(const Node &Object) {
 
 } // namespace
 
-// The memory that a function of which nothing is known may change by an operand: of an object that itself, and what an
-// iterator leads to, which may hold it. Once for each, as the places of pointers are known.
+// The memory that an unknown function may change through an operand: an object itself, and the objects that an iterator
+// leads to, which may contain it. Computed once per operand, since points-to sets do not change any more.
 const NodeSet &Related::mayChange(const Expr *Operand) {
   auto [Known, Fresh] = Changeable.try_emplace(Operand);
   if (!Fresh)
@@ -95,7 +94,7 @@ const NodeSet &Related::mayChange(const Expr *Operand) {
   }
   NodeSet All;
   for (NodeId Object : Objects)
-    // Constants stay what they are.
+    // Constants do not change.
     if (P.Nodes[Object].Kind != NodeKind::Text)
       All |= Pointers.whole(Object);
   return Changeable[Operand] = std::move(All);
@@ -105,7 +104,7 @@ bool Related::unknownEffects(const CallExpr *Call) {
   bool Any = false, Writes = readsThrough(directCallee(Call)) || startsThread(Call);
   for (const Expr *Argument : operandsOf(Call)) {
     Any |= effects(Argument);
-    // A thread ends all where nobody has it.
+    // If the object of a thread is dropped, its destructor ends the program.
     Writes |= startsThread(Argument->IgnoreUnlessSpelledInSource());
     if (isPure(Call) || !mayWrite(Call, Argument))
       continue;
@@ -119,15 +118,15 @@ bool Related::unknownEffects(const CallExpr *Call) {
   return true;
 }
 
-// Which function it is, the object says, which must have been made for that.
+// The object decides which function is called. It must have been constructed for that.
 void Related::callVirtual(const CallExpr *Call, const CXXMethodDecl *Named,
                           const PointsTo::Callees &Callees) {
   std::string Name = Named->getQualifiedNameAsString();
   for (const Function *F : seenBy(*Current->Home, Callees.Functions)) {
     const auto *Method = cast<CXXMethodDecl>(F->Decl);
-    // Another unit's answers by a version of its own, which is asked by the class that they have in common.
+    // Another unit's function is called by its prefetch version, and found by the class that declares it first.
     if (F->Home != Current->Home && (!F->WholeBecause.empty() || !firstOf(Method)))
-      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean another unit's that is left whole");
+      refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean a function that another unit leaves whole");
     else if (Method->getParent()->isLocalClass())
       refuse(*Current, "it calls " + Name + "(), which is virtual, and may mean that of a class without a name");
   }

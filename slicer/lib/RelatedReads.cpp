@@ -1,11 +1,11 @@
-// Reads: announced, really made, or made by the program, which sends what it got.
+// Reads: announced, really made, or made by the program, which sends the data.
 #include "Related.h"
 
 namespace foreread::slicer {
 
 using namespace clang;
 
-// Whether the program's reading of data decides where it reads next.
+// True if the data that is read decides where the program reads next.
 bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
   NodeSet Data;
   for (unsigned I = 0; I < Call->getNumArgs(); ++I)
@@ -23,13 +23,13 @@ bool Related::steers(const CallExpr *Call, const CallSpec &Spec) {
 
 void Related::readCall(const CallExpr *Call, const CallSpec &Spec, bool Value) {
   if (!countable(Call)) {
-    // It cannot be counted: the prefetch thread reads for itself, and says nothing of it.
+    // The call cannot be counted: the prefetch thread reads for itself, unannounced.
     set(Call, Treatment::Keep);
     keepCall(Call, Spec);
     return effect({}, false);
   }
   llvm::StringRef Name = plainName(Spec.Name);
-  // How far these move depends on what they find.
+  // The data decides how far these calls move the position.
   bool ByContent = llvm::StringSwitch<bool>(Name)
                        .Cases("fgets", "fscanf", "vfscanf", "getline", "getdelim", "scanf", true)
                        .Default(false);
@@ -76,8 +76,8 @@ Looked looksAt(const CallExpr *Call, const CallSpec &Spec) {
   return {};
 }
 
-// A call that looks at part of a mapped file, for something the prefetch thread has no use for: it
-// announces that part (paper, 4.3: "memory mapped I/O", which was left undone there).
+// A call that reads part of a mapped file only for a purpose that the prefetch thread does not need: the thread
+// announces that part (paper, 4.3: "memory mapped I/O", left undone there).
 bool Related::touches(const CallExpr *Call, const CallSpec &Spec) {
   Looked Bytes = looksAt(Call, Spec);
   if (!Bytes.Pointer || !countable(Call) ||
@@ -115,7 +115,7 @@ bool Related::countsIn(const Function &F) const {
   return false;
 }
 
-// The place is computed, for all turns of a loop from its first and its bound.
+// Keeps the computation of a load's address; for all iterations of a loop, that of its first and last index.
 void Related::announce(const Load &Each) {
   if (Each.Over) {
     value(Each.Over->First);
@@ -160,8 +160,8 @@ void Related::receiveCall(const CallExpr *Call, const CallSpec &Spec) {
       Strings = true;
   }
   if (Strings)
-    refuse(*Current, "what " + std::string(Spec.Name) +
-                         "() gets from a file that is not prefetched decides where it reads");
+    refuse(*Current, "the data of " + std::string(Spec.Name) +
+                         "() from a file that is not prefetched decides where it reads");
   effect({}, false);
 }
 

@@ -1,7 +1,6 @@
-// Statements: what is kept because of what it contains, and jumps because of what they skip
-// (paper, section 4.1, step 2, for structured statements; for jumps the rule of Agrawal's "On
-// Slicing Programs with Jump Statements": a jump belongs to the slice if without it control would
-// reach another kept statement).
+// Statements are kept because of their parts, jumps because of the statements that they skip (paper, section 4.1, step
+// 2, for structured statements; for jumps the rule of Agrawal's "On Slicing Programs with Jump Statements": a jump
+// belongs to the slice if control would reach another kept statement without it).
 #include "Cxx.h"
 #include "Related.h"
 
@@ -35,7 +34,7 @@ bool Related::conditional(const Stmt *S, const Expr *Condition, bool BodyKept) {
   return true;
 }
 
-// Whether the value of an expression can be had without anything more becoming related.
+// True if the value of an expression is available without further nodes becoming related.
 bool Related::settled(const Expr *E) {
   if (const auto *Cast = dyn_cast<CastExpr>(E); Cast && Cast->getCastKind() == CK_LValueToRValue) {
     NodeSet Missing = defined(Cast->getSubExpr());
@@ -75,7 +74,7 @@ bool Related::settled(const Expr *E) {
   return true;
 }
 
-// Failures that can be told from what is known anyway are not assumed away.
+// A failure that can be decided with the values that are needed anyway is not assumed away.
 bool Related::decideFailures() {
   bool Any = false;
   for (const IfStmt *If : Ignored)
@@ -86,8 +85,8 @@ bool Related::decideFailures() {
   return Any;
 }
 
-// Whether a function, in what is kept of it, does nothing to others but to close and to report: what ends with the
-// branch that calls it.
+// True if all kept effects of a function are closing, reporting and assignments to its own variables: effects that end
+// with the branch that calls it.
 bool Related::onlyCloses(const Function &F, llvm::DenseSet<const Function *> &Seen) {
   if (!Seen.insert(&F).second)
     return true;
@@ -103,7 +102,7 @@ bool Related::onlyCloses(const Function &F, llvm::DenseSet<const Function *> &Se
       continue;
     const auto *Call = dyn_cast<CallExpr>(E);
     if (!Call) {
-      // Its own variables end with it.
+      // The function's own variables end with it.
       const auto *Binary = dyn_cast<BinaryOperator>(E);
       const VarDecl *Own = Binary ? variableOf(Binary->getLHS()) : nullptr;
       if (!Own || !Own->hasLocalStorage())
@@ -127,7 +126,7 @@ bool Related::onlyCloses(const Function &F, llvm::DenseSet<const Function *> &Se
   return true;
 }
 
-// Whether a label begins the end of its function: what comes after it closes and returns.
+// True if a label begins the end of its function: the statements after it only close and return.
 bool Related::isExit(const LabelStmt *Label) {
   if (enclosingLoop(Label, false))
     return false;
@@ -144,8 +143,8 @@ bool Related::isExit(const LabelStmt *Label) {
   return true;
 }
 
-// Whether what a failure's branch does besides reporting, closing and leaving is needed: what it assigns, reads, and
-// answers.  An answer that says nothing but that something reported is wrong is not.
+// True if a failure's branch has needed effects besides reporting, closing and leaving: assignments, reads, or a
+// result. A constant result after a report is not needed.
 bool Related::neededIn(const Stmt *S, bool Reported) {
   if (!S)
     return false;
@@ -232,7 +231,7 @@ bool Related::statement(const Stmt *S) {
   case Stmt::SwitchStmtClass: {
     const auto *Switch = cast<SwitchStmt>(S);
     if ((Switch->getInit() || Switch->getConditionVariable()) && statement(Switch->getBody()))
-      refuse(*Current, "a switch declares what it decides by");
+      refuse(*Current, "a switch declares a variable in its head");
     return conditional(S, Switch->getCond(), statement(Switch->getBody()));
   }
   case Stmt::WhileStmtClass: {
@@ -241,7 +240,7 @@ bool Related::statement(const Stmt *S) {
     Any |= effects(While->getCond());
     Any |= statement(While->getConditionVariableDeclStmt());
     if (Any && While->getConditionVariable())
-      refuse(*Current, "a loop declares what it decides by");
+      refuse(*Current, "a loop declares a variable in its condition");
     Any = conditional(S, While->getCond(), Any);
     return announceBefore(S) || Any;
   }
@@ -309,8 +308,8 @@ const Stmt *Related::enclosingLoop(const Stmt *S, bool OrSwitch) const {
   return nullptr;
 }
 
-// Whether the statement is reached in the prefetch thread under the program's own conditions, all
-// of which are kept for other reasons: then the end of a failing program costs nothing to keep.
+// True if the prefetch thread reaches the statement under the program's own conditions, all of which are kept for other
+// reasons. Then it costs nothing to keep the end of a failing program.
 bool Related::decided(const Stmt *S) const {
   for (const Stmt *Up = Current->Parents.lookup(S); Up; Up = Current->Parents.lookup(Up)) {
     if (const auto *If = dyn_cast<IfStmt>(Up); If && Decided.contains(If))
@@ -326,7 +325,7 @@ bool Related::decided(const Stmt *S) const {
   return true;
 }
 
-// Whether something kept may be executed after this statement, in its function.
+// True if a kept statement of the function may be executed after this one.
 bool Related::keptAfter(const Stmt *S) const {
   const Layout &Here = Layouts[Current->Index];
   auto At = Here.Range.find(S);
@@ -337,7 +336,7 @@ bool Related::keptAfter(const Stmt *S) const {
     if (keptBetween(Range.first, At->second.first))
       return true;
   }
-  // A label before it may be jumped to from anywhere.
+  // A jump from anywhere may lead to an earlier label.
   for (auto &[Label, Range] : Here.Range)
     if (isa<LabelStmt>(Label) && Range.first < At->second.first &&
         keptBetween(Range.first, At->second.first))
@@ -396,7 +395,7 @@ bool Related::jump(const Stmt *S) {
   }
   if (!Needed)
     return false;
-  // The label, and what it stands in, are printed even if nothing there is kept.
+  // The label and the statements around it are printed even if nothing there is kept.
   for (const Stmt *Up = Label; Up; Up = Current->Parents.lookup(Up))
     if (!Kept.contains(Up)) {
       keep(Up);

@@ -1,5 +1,5 @@
-// Functions that are left whole.  The prefetch thread runs them as they are, with all that they look at; those that
-// make the same reads there as in the program count them by their own text, which both run.
+// Functions that are left whole. The prefetch thread runs them unchanged, with all memory that they read. If such a
+// function makes the same reads in both threads, its own text counts them.
 #include "Cxx.h"
 #include "Edits.h"
 #include "Exchange.h"
@@ -10,10 +10,9 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// A function that runs in the prefetch thread as it is: everything it looks at is needed, and so is
-// what the functions it calls look at.
+// A function that runs unchanged in the prefetch thread: everything that it and its callees read is needed.
 void Related::whole(Function &F) {
-  // A lambda expression is printed where it is made: there it is what is sliced of it.
+  // A lambda expression is printed where it is created: there its slice is used.
   const Function *Around = nullptr;
   if (F.lambda())
     Around = P.function(dyn_cast<FunctionDecl>(F.method()->getParent()->getDeclContext()));
@@ -55,7 +54,7 @@ void Related::needAll(const Stmt *S) {
     needAll(Child);
 }
 
-// A call within such a function.
+// A call inside such a function.
 void Related::callAsItIs(const CallExpr *Call) {
   value(Call->getCallee());
   const CallSpec *Spec = P.spec(Call);
@@ -63,7 +62,7 @@ void Related::callAsItIs(const CallExpr *Call) {
   for (const Expr *Argument : operandsOf(Call)) {
     hand(Argument);
     char Letter = Spec ? Spec->parameter(Number++) : 'w';
-    // What is only written there is needed by those who look at it.
+    // Memory that the call only writes is needed only if something reads it.
     if (Letter != 'd' && Letter != 'w')
       markPointees(Argument);
     if (!Spec && !P.function(directCallee(Call)))
@@ -107,7 +106,7 @@ std::vector<Function *> Related::runBy(const Function &F) {
   return All;
 }
 
-// Whether a call of the library does the same in the prefetch thread, as far as its function can tell.
+// True if a library call does the same in the prefetch thread as in the program, judged by its kind and its files.
 bool Related::sameThere(const Function &F, const CallExpr *Call, const CallSpec &Spec) {
   std::vector<File *> Of = Opened.concerning(Call, Spec);
   auto Unchanging = [](const File *Each) { return Each->Wanted && !Each->MayChange; };
@@ -137,7 +136,7 @@ bool Related::sameThere(const Function &F, const CallExpr *Call, const CallSpec 
   }
 }
 
-// Whether a function, with all that it calls, makes the same reads where the prefetch thread runs it as it is.
+// True if a function and all its callees make the same reads when the prefetch thread runs them unchanged.
 bool Related::makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visited) {
   if (!Visited.insert(&F).second)
     return true;
@@ -158,7 +157,7 @@ bool Related::makesSameReads(Function &F, llvm::DenseSet<const Function *> &Visi
   return true;
 }
 
-// What has no prefetch version, whatever is in it.
+// Refuses functions that the library calls at unknown times, and functions that cannot have a prefetch version.
 void Related::refuseLeftWhole() {
   for (auto &F : P.Functions) {
     llvm::DenseSet<const Function *> Visited;
@@ -172,7 +171,7 @@ void Related::refuseLeftWhole() {
   }
 }
 
-// What the text of a function is made to say, and where.
+// The insertions into the text of a function, with their places.
 std::set<std::string> Related::countedIn(const Function &F) const {
   std::set<std::string> All;
   auto Add = [&](const Stmt *At, llvm::StringRef What) {
@@ -201,8 +200,8 @@ std::set<std::string> Related::countedIn(const Function &F) const {
   return All;
 }
 
-// What is made from one template has one text: all are sliced if it says the same for all, or none is.  Where the threads
-// meet it would have to say which of them it is.
+// Instantiations of one template share one text: all are sliced if the insertions are the same for all, else none.
+// Synchronization points and channels would have to differ between them.
 void Related::refuseUnlike() {
   for (auto &F : P.Functions) {
     std::vector<Function *> Alike;
@@ -225,7 +224,7 @@ void Related::refuseUnlike() {
   }
 }
 
-// Functions that make counted calls, and those where the threads meet otherwise, with all that call them.
+// Functions with counted calls, and functions where the threads meet in another way, each with all their callers.
 struct Related::Reading {
   llvm::DenseSet<const Function *> Reads, Meets;
 
@@ -257,7 +256,7 @@ struct Related::Reading {
   }
 };
 
-// Whether the program sends something at a call, or may signal that it has come so far.
+// True if the program sends data at a call, or may signal that it has reached it.
 bool Related::meetsAt(const CallExpr *Call, const CallSpec &Spec) const {
   Treatment Now = treatment(Call);
   if (Now == Treatment::Receive || Now == Treatment::Spawn || (Spec.Kind == CallKind::Open && Chosen.Open != OpenMode::Self))
@@ -270,14 +269,14 @@ bool Related::meetsAt(const CallExpr *Call, const CallSpec &Spec) const {
          });
 }
 
-// Whether the program can be made not to count what a function calls: from the beginning of its text to its end.
+// True if the program can stop counting for the whole body of a function.
 bool Related::mayPause(const Function &F) {
   if (!F.AtHand || F.Decl->isConstexpr() || isa<CoroutineBodyStmt>(F.Decl->getBody()) || F.lambda())
     return false;
   const CompoundStmt *Body = blockOf(F.Decl);
   if (!Body || Body != F.Decl->getBody() || !afterBrace(*F.Home, Body))
     return false;
-  // What comes before is counted still.
+  // Initialisers run before the body and are still counted.
   const auto *Constructor = dyn_cast<CXXConstructorDecl>(F.Decl);
   for (const CXXCtorInitializer *Part : Constructor ? Constructor->inits() : CXXConstructorDecl::init_const_range(nullptr, nullptr)) {
     if (!allOf(Part->getInit(), [](const Stmt *S) { return !isa<CallExpr, LambdaExpr>(S); }))
@@ -290,8 +289,9 @@ bool Related::mayPause(const Function &F) {
   return true;
 }
 
-// Of the functions that are left whole and read files: which count for themselves.  A destructor does not: not all
-// ends of objects are in the prefetch thread.  What those call that do not is not counted for them.
+// Decides which of the functions that are left whole and read files count for themselves. Destructors do not, because
+// the prefetch thread does not destroy all objects. The callees of a function that does not count are not counted while
+// it runs.
 void Related::findCounting() {
   std::vector<Function *> Left;
   for (auto &F : P.Functions) {

@@ -1,6 +1,6 @@
-// Threads of the C++ library: what std::thread is given to run, there and where a container makes one of what it is
-// given, and std::async with the policy std::launch::async.  The program and the prefetch thread wrap it in the same text,
-// by which their threads belong together.
+// Threads of the C++ library: the function passed to std::thread, also through a container's emplace_back(), and to
+// std::async with the policy std::launch::async. The program and the prefetch thread wrap the function in the same
+// text, by which their threads are matched.
 #include "Threads.h"
 
 #include "Cxx.h"
@@ -32,7 +32,7 @@ const FunctionDecl *runs(const Expr *E, const Expr *Second) {
   return dyn_cast<FunctionDecl>(Ref->getDecl());
 }
 
-// Whether it is all the same how often a closure is moved.
+// True if moving or copying a closure has no visible effects.
 bool movesUnseen(const FunctionDecl *Body) {
   const auto *Method = dyn_cast<CXXMethodDecl>(Body);
   if (!Method || !Method->getParent()->isLambda())
@@ -45,11 +45,11 @@ bool movesUnseen(const FunctionDecl *Body) {
   });
 }
 
-// The closures that expressions are or name.
+// Closures among the operands of an expression, by lambda expression or by name.
 struct Closures : Walk {
   std::vector<const CXXRecordDecl *> Found;
   bool entersStmt(const Stmt *S) override {
-    // The body of a closure belongs to the closure, and other calls are seen by themselves.
+    // The body belongs to the closure. Other calls are visited separately.
     if (const auto *Lambda = dyn_cast<LambdaExpr>(S)) {
       Found.push_back(Lambda->getLambdaClass());
       return false;
@@ -70,7 +70,7 @@ struct Closures : Walk {
 } // namespace
 
 void findThreads(Program &P) {
-  // Closures that are given to the library otherwise, too.
+  // Closures that are passed to the library in other ways, too.
   llvm::DenseSet<const Function *> Others;
   for (auto &F : P.Functions) {
     auto See = [&](const Expr *E) {
@@ -89,7 +89,7 @@ void findThreads(Program &P) {
         if (const auto *Argument = dyn_cast_or_null<Expr>(Part))
           Given.walk(Argument);
       const auto *Made = dyn_cast<CXXConstructExpr>(E);
-      // A copy of it is what is given.
+      // A copy of the closure is passed.
       const auto *Record = Made ? Made->getType()->getAsCXXRecordDecl() : nullptr;
       if (!Record || !Record->isLambda())
         for (const CXXRecordDecl *Each : Given.Found)

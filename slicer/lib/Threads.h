@@ -5,7 +5,8 @@
 
 namespace foreread::slicer {
 
-// Fills P.Threads and P.ThreadBodies.  The library is followed: what only a thread runs is not run by the library.
+// Fills P.Threads and P.ThreadBodies, after followLibrary(): a lambda expression that only a thread runs is not
+// RunByLibrary.
 void findThreads(Program &P);
 
 } // namespace foreread::slicer

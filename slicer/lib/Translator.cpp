@@ -1,4 +1,4 @@
-// The stages in order, and the account of them.
+// The stages in order, and their account.
 #include "Translator.h"
 
 #include <set>
@@ -16,7 +16,7 @@ using namespace clang;
 
 namespace {
 
-// Whether it makes reads of prefetched files that the program cannot be made to count.
+// True if the function reads prefetched files in calls that the program cannot count.
 bool readsUncounted(Program &P, Related &Slice, const Function &F) {
   return llvm::any_of(F.Calls, [&](const CallExpr *Call) {
     const CallSpec *Spec = P.spec(Call);
@@ -43,7 +43,7 @@ void accountFunctions(Program &P, Related &Slice, const Plan &Meetings, Translat
       Row.Status = "whole";
       Row.Why = !F->Reachable ? "not reached from main"
                 : readsUncounted(P, Slice, *F)
-                    ? std::string("what it reads cannot be counted in a ") +
+                    ? std::string("its reads cannot be counted in a ") +
                           (F->AtHand ? "macro" : "header")
                     : "the program reads nothing that can be prefetched";
     } else if (!Slice.translated(*F)) {
@@ -68,7 +68,7 @@ void accountFiles(Files &Opened, Translation &Into) {
     Row.Place = Program::place(*Each->Opener->Home, Each->Site->getBeginLoc());
     if (Each->Configuration) {
       Row.Kind = "configuration";
-      Row.Why = "all that is read of it steers the program";
+      Row.Why = "all data that is read from it decides where the program reads";
     } else if (Each->Wanted) {
       Row.Kind = "data";
       if (Each->MayAppear)
@@ -112,8 +112,7 @@ void accountAssumptions(Program &P, Related &Slice, Translation &Into) {
   }
 }
 
-// Files all of whose reads bring data that decides where the program reads (paper, section 3:
-// configuration files).
+// Finds configuration files: the data of all their reads decides where the program reads (paper, section 3).
 bool findConfiguration(Program &P, Files &Opened, Related &Slice) {
   llvm::DenseSet<const File *> Fetched, Prefetched;
   for (auto &F : P.Functions)
@@ -136,7 +135,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   load(P, Commands);
   Result.Units.resize(P.Units.size());
   for (auto &U : P.Units) {
-    // Clang's errors begin with the name of the file that they are found in.
+    // Clang's errors begin with the name of the file.
     bool Named = llvm::StringRef(U->WholeBecause).starts_with(U->File + ":");
     bool Whole = !U->WholeBecause.empty();
     Result.UnitNotes.push_back((Whole && !Named ? U->File + ": " : "") + U->WholeBecause);

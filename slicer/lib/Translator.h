@@ -1,5 +1,5 @@
-// The translator as a whole: from the commands that compile a program to the text of its units with
-// the prefetch thread added, and an account of what was done and why.
+// The translator: from a program's compile commands to the new text of its units, and an account of what was done and
+// why.
 //
 // Data flows one way: Load -> Program -> PointsTo -> Files -> Loads -> Related -> Plan -> Emit.
 #pragma once
@@ -18,8 +18,8 @@ namespace foreread::slicer {
 
 struct UnitText {
   std::string Text;
-  std::vector<std::string> Headers; // whose text stands in it
-  bool NamesPrivate = false;        // it compiles only where access is not checked (-fno-access-control)
+  std::vector<std::string> Headers; // headers whose text it contains
+  bool NamesPrivate = false;        // needs a compiler that does not check access (-fno-access-control)
 };
 
 struct FunctionAccount {
@@ -30,7 +30,7 @@ struct FunctionAccount {
 };
 
 struct FileAccount {
-  std::string Path;  // a constant path, or what opens it
+  std::string Path;  // a constant path, or "(computed)"
   std::string Place; // where it is opened
   std::string Kind;  // data, configuration, output, input, unused
   std::string Why;
@@ -38,13 +38,13 @@ struct FileAccount {
 
 struct Translation {
   std::vector<std::optional<UnitText>> Units;    // the new text of each unit that changed
-  std::vector<bool> Cxx;                         // whether a unit is C++
-  std::vector<std::string> UnitNotes;            // why a unit is left whole; empty if it is not
-  std::vector<bool> Failed;                      // whether that is an error, of the unit or of the translator
+  std::vector<bool> Cxx;                         // true: the unit is C++
+  std::vector<std::string> UnitNotes;            // why the unit is left whole; empty if it is not
+  std::vector<bool> Failed;                      // true: because of an error of the unit or of the translator
   std::vector<FunctionAccount> Functions;
   std::vector<FileAccount> Files;
   std::vector<std::string> Assumptions;
-  std::vector<std::string> Unannounced; // loads from mapped files
+  std::vector<std::string> Unannounced; // loads from mapped files, with reasons
   unsigned SyncPoints = 0, Channels = 0;
 };
 

@@ -46,14 +46,14 @@ void Untouched::exclude(const NodeSet &Objects) {
   for (NodeId Object : Objects) {
     if (!Excluded.test_and_set(Object))
       continue;
-    // What an allocating function returns is the memory of its callers.
+    // The memory that an allocating function returns belongs to its callers.
     const auto *Call = dyn_cast_or_null<CallExpr>(P.Nodes[Object].Site);
     if (const Function *F = Call ? P.function(directCallee(Call)) : nullptr; F && F->Allocates)
       exclude(Pointers.pointees(P.result(*F)));
   }
 }
 
-// What a function hands to a call that moves memory, or, where it runs as it is, to one that releases it.
+// Excludes memory passed to calls that may move it, or, in functions that run unchanged, to calls that release it.
 void Untouched::excludeReleased(const Function &F) {
   for (const CallExpr *Call : F.Calls) {
     const CallSpec *Spec = P.spec(Call);

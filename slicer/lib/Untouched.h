@@ -1,8 +1,8 @@
-// Memory that the prefetch thread allocates and never looks at: what the program reads into.
+// Memory that the prefetch thread allocates and never uses: destinations of the program's reads.
 //
-// malloc() writes a few bytes beside each block, and so touches pages of which nothing else is used: the kernel fills each with
-// zeros, which costs more than all the rest of a slice that steps through a volume.  Such calls become prefetch_malloc(),
-// which gives addresses of no memory.  What it gave no free() of the C library may see.
+// malloc() writes a few bytes beside each block, and thereby touches pages that are otherwise unused. The kernel fills
+// each with zeros, which costs more than the rest of a slice that steps through a volume. Such calls become
+// prefetch_malloc(), which returns addresses without memory. The C library's free() must never receive them.
 #pragma once
 
 #include "Related.h"
@@ -13,7 +13,7 @@ class Untouched {
 public:
   Untouched(Program &P, PointsTo &Pointers, Related &Slice);
 
-  // Whether a call, or what releases such memory, is made by the prefetch library.
+  // True if the prefetch library makes this call, which allocates or releases such memory.
   bool has(const clang::CallExpr *Call) const { return Calls.contains(Call); }
 
 private:
@@ -23,7 +23,7 @@ private:
   Program &P;
   PointsTo &Pointers;
   Related &Slice;
-  // Memory that the C library is given back, or that it may move.
+  // Memory that the C library releases or may move.
   NodeSet Excluded;
   llvm::DenseSet<const clang::CallExpr *> Calls;
 };

@@ -1,4 +1,4 @@
-// What a value may have been written as.
+// The expressions that a value may come from.
 #include "Values.h"
 
 #include "Cxx.h"
@@ -9,7 +9,7 @@ namespace foreread::slicer {
 
 using namespace clang;
 
-// Bits are put together by so many functions at most.
+// Greatest depth of combinations by |.
 static constexpr unsigned Deepest = 8;
 
 const VarDecl *variableOf(const Expr *E) {
@@ -80,7 +80,7 @@ void Values::add(const Function &F, const Expr *E, std::vector<Value> &Into) {
     return;
   }
   const VarDecl *Variable = variableOf(Plain);
-  // A reference of C++ may change what it is bound to anywhere.
+  // In C++ a reference to the variable may change it anywhere.
   bool Fixed = Variable && Variable->hasLocalStorage() && !F.Home->cxx() && F.Decl->getBody() &&
                !changes(F.Decl->getBody(), Variable);
   const auto *Parameter = Fixed ? dyn_cast<ParmVarDecl>(Variable) : nullptr;

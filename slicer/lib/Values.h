@@ -1,5 +1,5 @@
-// What a value may have been written as, over functions: `open(path, flags)` in a function that is always called with
-// O_RDONLY opens for reading.
+// The expressions that a value may come from, across functions: `open(path, flags)` in a function that is always called
+// with O_RDONLY opens for reading.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,23 @@ namespace foreread::slicer {
 
 // The variable that an expression names.
 const clang::VarDecl *variableOf(const clang::Expr *E);
-// Whether a variable is assigned to, or its address taken, in a statement.
+// True if a statement assigns to a variable or takes its address.
 bool changes(const clang::Stmt *S, const clang::VarDecl *Variable);
 
 class Values {
 public:
   explicit Values(Program &P);
 
-  // The expressions that one in a function stands for: either side of a condition, what a variable is initialised with that is never
-  // changed, what a parameter is given in all calls.  One of which no more is known stands for itself.
+  // The expressions that an expression may have its value from: either branch of a conditional expression, the
+  // initialiser of a variable that never changes, the arguments of all calls for a parameter. If no more is known, the
+  // expression itself.
   struct Value {
     const Function *In;
     const clang::Expr *Written;
   };
   std::vector<Value> of(const Function &F, const clang::Expr *E);
 
-  // The numbers that one is, bits put together by | among them; none if one of them is not known.
+  // The possible values of an integer expression, combinations by | included; none if one of them is unknown.
   std::optional<std::set<int64_t>> numbers(const Function &F, const clang::Expr *E);
 
 private:
@@ -39,7 +40,7 @@ private:
     const clang::CallExpr *Call;
   };
   llvm::DenseMap<const Function *, std::vector<Site>> Sites;
-  // Whose parameters are being asked for, and numbers that are within one: of a recursion no more is known.
+  // Functions whose parameters, and levels of numbers, are being looked up: recursion ends there.
   llvm::DenseSet<const Function *> Busy;
   unsigned Depth = 0;
 };

@@ -20,7 +20,7 @@ struct Visitor : RecursiveASTVisitor<Visitor> {
   bool VisitDecl(Decl *D) { return To.visitDecl(D); }
   bool VisitType(Type *T) { return To.visitType(T); }
 
-  // Called before each statement: a TraverseStmt() in its place would take the stack for deep trees.
+  // Called before each statement. An override of TraverseStmt() would use up the stack on deep trees.
   bool dataTraverseStmtPre(Stmt *S) { return To.entersStmt(S); }
   bool TraverseDecl(Decl *D) { return !D || !To.entersDecl(D) || RecursiveASTVisitor::TraverseDecl(D); }
 };

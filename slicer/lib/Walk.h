@@ -1,5 +1,5 @@
-// Walks through a unit's tree, by Clang's visitor.  The visitor is a template of thousands of functions, and each
-// instantiation takes seconds to compile: here is the only one.
+// Walks a unit's tree with Clang's visitor. The visitor is a template of thousands of functions, and each instantiation
+// takes seconds to compile: this is the only one.
 #pragma once
 
 #include "Clang.h"
@@ -11,7 +11,7 @@ class Walk {
 public:
   virtual ~Walk() = default;
 
-  // False as soon as a visit returns false: nothing more is visited then.
+  // False if a visit returned false, which ends the walk.
   bool walk(const clang::Stmt *S);
   bool walk(const clang::Decl *D);
   bool walk(clang::QualType Type);
@@ -20,18 +20,18 @@ public:
   virtual bool visitDecl(const clang::Decl *) { return true; }
   virtual bool visitType(const clang::Type *) { return true; }
 
-  // Whether a node is visited, and everything below it.
+  // False skips a node and everything below it.
   virtual bool entersStmt(const clang::Stmt *) { return true; }
   virtual bool entersDecl(const clang::Decl *) { return true; }
 
-  // Code that the compiler adds, and instantiations of templates, are visited as well.
+  // True to visit code that the compiler adds, and instantiations of templates.
   bool ImplicitCode = false, Instantiations = false;
 };
 
-// Whether something holds for each statement and expression below one, itself included.
+// True if the predicate holds for a statement and all statements and expressions below it.
 bool allOf(const clang::Stmt *S, llvm::function_ref<bool(const clang::Stmt *)> Holds);
 
-// Whether something holds for each type that a type is made of, itself included.
+// True if the predicate holds for a type and all types that it is made of.
 bool allOf(clang::QualType Type, llvm::function_ref<bool(const clang::Type *)> Holds);
 
 } // namespace foreread::slicer

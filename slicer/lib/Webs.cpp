@@ -8,7 +8,7 @@ using namespace clang;
 
 namespace {
 
-// Definitions are numbered over the whole function; a web is a class of definitions.
+// Definitions are numbered across the function; a web is a class of definitions.
 class Splitter {
 public:
   Splitter(Program &P, Function &F) : P(P), F(F) {}
@@ -42,7 +42,7 @@ private:
            !Variable->getType().isVolatileQualified() && !Variable->hasAttr<CleanupAttr>();
   }
 
-  // What the surroundings of a reference do with it; neither if it is something else.
+  // Whether a reference uses the variable, and whether it defines the variable; neither for other references.
   std::pair<bool, bool> role(const DeclRefExpr *Ref) const {
     const Stmt *At = Ref, *Up = F.Parents.lookup(Ref);
     while (isa_and_nonnull<ParenExpr>(Up)) {
@@ -60,8 +60,7 @@ private:
     return {false, false};
   }
 
-  // What is named in a statement that may be left by an exception, or in its handlers: the flow graph does not have the ways
-  // on which it is.
+  // Excludes variables named in a try statement or its handlers: the flow graph lacks the paths of exceptions.
   void exclude(const Stmt *S) {
     if (const auto *Ref = dyn_cast<DeclRefExpr>(S))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()))
@@ -86,7 +85,7 @@ private:
     if (const auto *Ref = dyn_cast<DeclRefExpr>(S))
       if (const auto *Variable = dyn_cast<VarDecl>(Ref->getDecl()); Variable && scalar(Variable)) {
         auto [Uses, Defines] = role(Ref);
-        // A lambda expression's captures are defined elsewhere, too.
+        // Captured variables of a lambda expression are defined elsewhere, too.
         if ((!Uses && !Defines) || Variable->getDeclContext() != F.Decl)
           Excluded.insert(Variable);
         else
@@ -109,7 +108,7 @@ private:
 
   void number() {
     Events.resize(Flow->getNumBlockIDs());
-    // A parameter is defined where the function begins.
+    // A parameter is defined at the beginning of the function.
     for (const ParmVarDecl *Parameter : F.Decl->parameters())
       if (split(Parameter))
         Events[Flow->getEntry().getBlockID()].push_back({Parameter, nullptr, false, true});
@@ -194,7 +193,7 @@ private:
     }
   }
 
-  // The web of a declaration is the variable's own node; every other gets one.
+  // The web with the declaration keeps the variable's own node; every other web gets a new one.
   void assign() {
     llvm::DenseMap<unsigned, NodeId> Nodes;
     for (const Event *Each : Definitions)
@@ -238,7 +237,7 @@ void splitVariables(Program &P) {
     for (const CallExpr *Call : F->Calls)
       if (const CallSpec *Spec = P.spec(Call))
         Jumps |= Spec->Kind == CallKind::Jump;
-    // What setjmp comes back to is not in the flow graph.
+    // The flow graph lacks the return to setjmp.
     if (!Jumps)
       Splitter(P, *F).run();
   }

@@ -1,15 +1,15 @@
-// Splits local scalar variables by what reaches what.
+// Splits local scalar variables by reaching definitions.
 //
-// A variable that a function uses twice for two purposes, as the counter of two loops, is two
-// nodes: the definitions that reach a common use are one web, and webs are related to I/O each for
-// itself. Without this, every loop over i would be kept for the sake of one.
+// A variable that a function uses for two purposes, such as the counter of two loops, becomes two nodes: definitions
+// that reach a common use are one web, and each web is related to I/O or not by itself. Without the split, every loop
+// over i would be kept because of one.
 #pragma once
 
 #include "Program.h"
 
 namespace foreread::slicer {
 
-// Gives each reference to a local scalar, whose address nobody takes, the node of its web.
+// Assigns to each reference to a local scalar whose address is not taken the node of its web.
 void splitVariables(Program &P);
 
 } // namespace foreread::slicer

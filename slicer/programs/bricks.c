@@ -1,13 +1,13 @@
 /*
- * bricks.c - light along rays through a volume that is larger than what any ray needs of it.
+ * bricks.c - light along rays through a volume of which each ray needs only a small part.
  *
  *     bricks [-k WORK] [-v X,Y,Z] [-n RAYS] [-s SIDE] VOLUME
  *
- * The volume has SIDE voxels along each edge (800), a byte each, in bricks of 16: 4 KiB each, one after the other. RAYS by RAYS
- * (160) rays start evenly spread on its first face and go along X,Y,Z (17,17,18). A brick is read by pread when the first ray
- * meets it, and kept. Each sample is weighed WORK times (1).
+ * The volume has SIDE voxels along each edge (800), one byte each, in bricks of 16 voxels: 4 KiB per brick, one
+ * after the other. RAYS by RAYS (160) rays start evenly spread on its first face and go along X,Y,Z (17,17,18). A
+ * brick is read by pread when the first ray meets it, and kept. Each sample is weighted WORK times (1).
  *
- * Prints the light, and how many bricks were read.
+ * Prints the light, and the number of bricks read.
  */
 #include <fcntl.h>
 #include <math.h>

@@ -1,15 +1,15 @@
 /*
- * fft.c - the Fourier transform of more points than are kept in memory.
+ * fft.c - the Fourier transform of more points than fit into memory.
  *
  *     fft [-k WORK] LOG2 FILE
  *
- * FILE holds 2^LOG2 complex numbers, each two floats; LOG2 is 13 or more. As much again is written behind them: each pass
- * reads one half of the file and writes the other, 4096 bytes at a time. A pass takes the transform
- * eight, four or two times further (Stockham's order, which needs no sorting at the end), so 2^18 points take six of
- * them. In memory are eight units read and eight to be written.
+ * FILE holds 2^LOG2 complex numbers, each two floats; LOG2 is 13 or more. The same amount is written behind them:
+ * each pass reads one half of the file and writes the other, 4096 bytes at a time. A pass takes the transform eight,
+ * four or two times further (Stockham's order, which needs no sorting at the end): 2^18 points need six passes. In
+ * memory are eight units that were read and eight to be written.
  *
- * Prints where the result begins, its three largest values, a checksum, and how many units were read. Each
- * butterfly is calculated WORK times (1).
+ * Prints where the result begins, its three largest values, a checksum, and the number of units read. Each butterfly
+ * is calculated WORK times (1).
  */
 #include <complex.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define UNIT 4096
-#define POINTS (UNIT / 8) /* of a unit */
+#define POINTS (UNIT / 8) /* points per unit */
 #define MOST 8            /* the largest step of a pass */
 
 typedef float complex point;
@@ -50,7 +50,7 @@ static void write_unit(long first, const point *from)
         fail("writing");
 }
 
-/* The transform of `radix` values, `stride` apart. */
+/* The transform of `radix` values that are `stride` apart. */
 static void butterfly(const point *in, long stride, int radix, double complex *out)
 {
     static const double complex roots[MOST] = {
@@ -85,7 +85,7 @@ static void pass(long count, long done, int radix, long from, long to, int work)
                 butterfly(in + n, POINTS, radix, values);
             for (int k = 0; k < radix; k++) {
                 double complex turn = cexp(-2 * M_PI * I * (double)(p * k) / (double)left);
-                /* Short runs lie in one piece together; a longer one fills its unit. */
+                /* Short runs are stored together in one piece; a longer one fills its unit. */
                 long place = done < POINTS ? done * (radix * p + k) + q - first * radix
                                            : k * POINTS + n;
                 out[place] = (point)(values[k] * turn);
@@ -99,7 +99,7 @@ static void pass(long count, long done, int radix, long from, long to, int work)
     }
 }
 
-/* Looks through the result. */
+/* Reads the result. */
 static void report(long count, long from)
 {
     static point unit[POINTS];

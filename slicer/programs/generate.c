@@ -1,10 +1,10 @@
 /*
- * generate.c - the data of the programs in this folder. The same each time.
+ * generate.c - generates the data of the programs in this folder, always the same.
  *
- *     generate film MIB FILE            bytes of no pattern
+ *     generate film MIB FILE            random bytes
  *     generate volume BRICK FILE        256x256x256 voxels in bricks of BRICK (raycast.c)
  *     generate points LOG2 FILE         2^LOG2 complex numbers, three tones and noise (fft.c)
- *     generate index MIB FILE           places of an eighth of the pages of a file of so many MiB, in no order (rows.c)
+ *     generate index MIB FILE           offsets of random pages of a file of MIB MiB, an eighth of their number (rows.c)
  */
 #include <math.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ static void film(long mebibytes, FILE *file)
     }
 }
 
-/* Shells around the middle, denser inside, with some noise. */
+/* Shells around the centre, denser inside, with some noise. */
 static int density(int x, int y, int z)
 {
     double dx = x - SIDE / 2, dy = y - SIDE / 2, dz = z - SIDE / 2;

@@ -1,13 +1,13 @@
 /*
- * profile.c - how dense 256x256x256 voxels are by their distance from a point, in a mapped volume.
+ * profile.c - density of 256x256x256 voxels as a function of their distance from a point, in a mapped volume.
  *
  *     profile [-c X,Y,Z] [-k WORK] VOLUME
  *
- * The volume is one of raycast's: a file of bricks, 16 voxels wide, x running fastest among bricks and within them, a byte
- * per voxel. It is mapped, and its voxels are looked at in place, brick after brick from the one nearest to the
- * point (the volume's centre) outward; each voxel is weighed WORK times (1).
+ * The volume has raycast's format: a file of bricks, 16 voxels wide, x running fastest among bricks and within them,
+ * a byte per voxel. It is mapped, and its voxels are read in place, brick by brick from the one nearest to the point
+ * (the volume's centre) outward; each voxel is weighted WORK times (1).
  *
- * Prints a checksum of the profile, and how many bricks there were.
+ * Prints a checksum of the profile, and the number of bricks.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -8,14 +8,14 @@
  * bricks and within them, a byte per voxel. A brick is read when the first ray meets it, and kept.
  *
  * Rays are parallel, along X,Y,Z (0,0,1: straight through), and start on a square of PIXELS by PIXELS (256), one
- * voxel apart, centred on the volume. Along a ray there is a sample per voxel, shaded WORK times (1).
- * Compiled with EARLY_TERMINATION, it has an option by which a ray ends when it is as opaque as that (0 to 1): then
- * which bricks are read depends on what is in them.
+ * voxel apart, centred on the volume. Along a ray there is a sample per voxel, shaded WORK times (1). Compiled with
+ * EARLY_TERMINATION, it has an option that ends a ray at the given opacity (0 to 1): the bricks that are read then
+ * depend on the content of the bricks.
  *
- * Straight through, all 4096 bricks of 16 or 512 of 32 are read; along 17,17,18 it is 3714 or 482, the pages of
- * Vol Vis 1 to 4 in the AASFP paper's Table 1.
+ * Straight through, all 4096 bricks of 16 or 512 of 32 voxels are read; along 17,17,18 it is 3714 or 482, the pages
+ * of Vol Vis 1 to 4 in the AASFP paper's Table 1.
  *
- * Prints a checksum of the image, and how many bricks were read.
+ * Prints a checksum of the image, and the number of bricks read.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -111,7 +111,7 @@ static int voxel(struct volume *volume, int x, int y, int z)
     return volume->bricks[number][(z * brick + y) * brick + x];
 }
 
-/* What a sample adds: emission and absorption by density, more at each level of detail. */
+/* Contribution of a sample: emission and absorption by density, more at each level of detail. */
 static double shade(int density, int work, double *light)
 {
     double opacity = 0, glow = density / 255.0;

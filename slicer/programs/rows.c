@@ -3,10 +3,10 @@
  *
  *     rows [-k WORK] [-b BYTES] INDEX TABLE
  *
- * INDEX holds the places of rows in TABLE, 64-bit offsets. Each row, of BYTES (4096), is sought and read through stdio, and its bytes
- * are added up WORK times (1).
+ * INDEX holds offsets of rows in TABLE, 64 bits each. Each row, of BYTES (4096), is sought and read through stdio,
+ * and its bytes are added up WORK times (1).
  *
- * Prints a checksum, and how many rows there were.
+ * Prints a checksum, and the number of rows.
  */
 #include <stdint.h>
 #include <stdio.h>

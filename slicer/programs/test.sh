@@ -1,12 +1,12 @@
 #!/bin/sh
-# test.sh BUILD: the programs read what the paper's read, and what they compute is right.
+# test.sh BUILD: the programs read the same bricks as the paper's programs, and compute the right results.
 set -eu
 build=$1
 data=$(mktemp -d)
 trap 'rm -r "$data"' EXIT
 failed=0
 
-# check WHAT PATTERN: the pattern matches what was printed.
+# check WHAT PATTERN: the pattern matches the printed line.
 check() {
     if printf '%s\n' "$said" | grep -q -- "$2"; then
         echo "ok      $1"

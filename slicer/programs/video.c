@@ -1,10 +1,10 @@
 /*
- * video.c - reads a film's blocks as a player does, forward or backward, every one or every other.
+ * video.c - reads a film's blocks as a player does, forward or backward, all or every other one.
  *
  *     video [-b] [-s STRIDE] [-k WORK] FILE
  *
- * A block is 4096 bytes; they are STRIDE bytes apart (4096). -b reads from the end. Each block is decoded WORK
- * times (1). Prints a checksum of what was seen, and the number of blocks.
+ * A block is 4096 bytes; blocks are STRIDE bytes apart (4096). -b reads from the end. Each block is decoded WORK
+ * times (1). Prints a checksum of the decoded data, and the number of blocks.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * foreread_counter.h - by what the threads of a translated program count their calls: the part of foreread_preexec.h that its inline
- * functions are made of. No header of the system is needed.
+ * foreread_counter.h - counters of the calls of a translated program's threads: the part of foreread_preexec.h that
+ * its inline functions need. It needs no system header.
  */
 #ifndef FOREREAD_COUNTER_H
 #define FOREREAD_COUNTER_H
@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* What a thread counts its calls in; the library's. */
+/* The counter of a thread's calls. It belongs to the library. */
 struct foreread_counter {
-    /* Written by one thread and read by another process, on its own: that the compiler leaves it alone is enough. */
+    /* Written by one thread and read by another process, independently of other variables: volatile is enough. */
     volatile __UINT64_TYPE__ calls;
-    /* At this many calls the library is rung. */
+    /* foreread_ring() is called when the counter reaches this number. */
     volatile __UINT64_TYPE__ wake_at;
 };
 
@@ -21,24 +21,25 @@ struct foreread_counter {
 #define FOREREAD_CHARACTERS 64u
 
 #pragma GCC visibility push(default)
-/* The calling thread's, and how many characters it may still read. In the program itself, so no table is looked up. */
+/* The calling thread's counter, and how many characters it may still read before they are counted. Defined in the
+ * program itself, so that no table is looked up. */
 extern __thread struct foreread_counter *foreread_counter __attribute__((tls_model("local-exec")));
 extern __thread unsigned foreread_left __attribute__((tls_model("local-exec")));
-/* Reads that are counted and still to come, for FOREREAD_PREEXEC_TRACE. */
+/* Calls that were counted before their reads are made, for FOREREAD_PREEXEC_TRACE. */
 extern __thread unsigned foreread_owed __attribute__((tls_model("local-exec")));
-/* Of n calls that are counted: the last is where the library is rung. */
+/* Called by the counting of n calls when the counter reaches wake_at. */
 void foreread_ring(unsigned n);
-/* Counts the characters that have been read. */
+/* Counts the characters read since the last count. */
 void foreread_characters(void);
-/* The calling thread counts for nobody until it gives back what it was given. */
+/* Stops counting in the calling thread until foreread_resume() gets the returned counter. */
 struct foreread_counter *foreread_pause(void);
 void foreread_resume(struct foreread_counter **__counter);
-/* Which thread the one will be that the calling thread makes next, by means of a library: 0 if it is not to count. To be told at
- * its beginning; and its end. Of both sides. */
+/* The path of the thread that the calling thread makes next through a library, or 0 if that thread is not to count.
+ * The new thread passes it to foreread_thread_begin(). Used by both sides. */
 __UINT64_TYPE__ foreread_thread_path(void);
 void foreread_thread_begin(__UINT64_TYPE__ __path);
 void foreread_thread_end(void);
-/* The end of what such a thread counts, where it goes on: to hand over what it has computed. */
+/* Ends the counting of such a thread where the thread itself continues, to return its result. */
 void foreread_thread_leave(void);
 #pragma GCC visibility pop
 

@@ -1,29 +1,28 @@
 /*
- * foreread_preexec.h - the prefetch thread: a program's own reads, made known ahead of it.
+ * foreread_preexec.h - the prefetch thread, which announces a program's own reads ahead of the program.
  *
- * A program translated by `foreread slice` consists of two threads (AASFP: Yang, Mitra, Chiueh,
- * "A Decoupled Architecture for Application-Specific File Prefetching", section 3): the
- * computation thread, which is the original program, and the prefetch thread, which is what of
- * it decides where files are read. Both meet in these calls.
+ * A program translated by `foreread slice` consists of two threads (AASFP: Yang, Mitra, Chiueh, "A Decoupled
+ * Architecture for Application-Specific File Prefetching", section 3): the computation thread, which is the original
+ * program, and the prefetch thread, which is the part of the program that decides where files are read. Both meet in
+ * these calls.
  *
- * The prefetch thread is a process of its own, cloned from the program at the start of main. Its
- * memory is private, its descriptors are its own, and a system call filter lets it do nothing
- * that the outside can see. The program never waits for it, and no failure of it reaches the program.
+ * The prefetch thread is a separate process, cloned from the program at the start of main. Its memory and its
+ * descriptors are its own, and a system call filter prevents effects outside of it. The program never waits for it,
+ * except where it ends the process, and no failure of it reaches the program.
  *
- * Call IDs. The n-th counted call of the computation thread, foreread_call(), and the n-th of the
- * prefetch thread are the same read. The calls marked [1] below count as one each,
- * whatever they return; all others count nothing. Every thread that reads counts for itself.
+ * Call IDs. The n-th counted call of the computation thread, foreread_call(), and the n-th of the prefetch thread
+ * are the same read. The calls marked [1] below count as one each, whatever they return; the others do not count.
+ * Each thread that reads has its own count.
  *
- * Calls of one side do nothing on the other, but for foreread_call() in what of the program the prefetch thread
- * runs as it is: there it counts the prefetch thread's. errno is left alone by every call of the
- * computation thread.
+ * Calls of one side do nothing on the other, except foreread_call() in functions that the prefetch thread runs
+ * unchanged: there it counts for the prefetch thread. No call of the computation thread changes errno.
  *
- * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 has a prefetch process at once, also where all
- * that is read is known to be in memory already, or the program does not wait for it. FOREREAD_PREEXEC_REPORT=FILE appends
- * a line of JSON to the file when the program ends. FOREREAD_PREEXEC_QUEUE=N is the number of
- * reads the prefetch thread may be ahead (65536). FOREREAD_PREEXEC_CPU=SECONDS is the processor
- * time it may use between two calls of this header (5). FOREREAD_PREEXEC_TRACE=FOLDER has both sides' reads written down there,
- * for tests (src/trace.h).
+ * Environment. FOREREAD_PREEXEC=0 turns all of this off; =1 starts the prefetch process at once, even if all files
+ * are known to be in memory or the program does not wait for them. FOREREAD_PREEXEC_REPORT=FILE appends a line of
+ * JSON to the file when the program ends. FOREREAD_PREEXEC_QUEUE=N is the number of reads that the prefetch thread
+ * may be ahead (65536). FOREREAD_PREEXEC_CPU=SECONDS is the processor time that it may use between two calls of this
+ * header (5). FOREREAD_PREEXEC_TRACE=FOLDER makes both sides write their reads to files in this folder, for tests
+ * (src/trace.h).
  *
  * Offsets and lengths are in bytes.
  */
@@ -36,7 +35,7 @@
 extern "C" {
 #endif
 
-/* The calling thread has made n reads that the prefetch thread has calls for, or one. */
+/* Counts n reads of the calling thread for which the prefetch thread has calls; foreread_call() counts one. */
 static __inline__ void foreread_calls(unsigned n) {
     struct foreread_counter *counter = foreread_counter;
     n += FOREREAD_CHARACTERS - foreread_left;
@@ -50,17 +49,17 @@ static __inline__ void foreread_call(void) {
     foreread_calls(1);
 }
 
-/* One of a character: two instructions. The others have no more to do. */
+/* Counts the read of a character, in two instructions. */
 #define foreread_character() (--foreread_left != 0 ? (void)0 : foreread_characters())
-/* One that is still to come. */
+/* Counts a read before it is made. */
 #define foreread_ahead() (foreread_call(), (void)++foreread_owed)
 
 #ifdef __cplusplus
 }
 
 #if __cplusplus >= 201103L
-/* What std::thread is given to run, foreread_body(f) in place of f: the thread's calls count with those of the thread that the
- * other side makes at the same place. */
+/* Wraps the function passed to std::thread: foreread_body(f) replaces f. The thread's calls are counted with those
+ * of the thread that the other side makes at the same place. */
 template <typename F> struct foreread_thread_body {
     F f;
     __UINT64_TYPE__ path;
@@ -81,7 +80,7 @@ template <typename R, typename C> struct foreread_member_body {
     }
 };
 
-/* The same for std::async, which is answered: foreread_async_body(f). Also if f throws. */
+/* The same for std::async, which returns a result: foreread_async_body(f). The count ends also if f throws. */
 struct foreread_thread_part {
     explicit foreread_thread_part(__UINT64_TYPE__ path) { foreread_thread_begin(path); }
     ~foreread_thread_part() { foreread_thread_leave(); }
@@ -114,7 +113,7 @@ template <typename R, typename C> foreread_async_member<R, C> foreread_async_bod
 }
 
 #if __cplusplus >= 201402L
-/* What is made of one generic lambda expression, for the types it is used for. */
+/* The instantiations of one generic lambda expression, for the types that it is used with. */
 template <typename F, typename... G> struct foreread_overloads : F, foreread_overloads<G...> {
     foreread_overloads(F f, G... g)
         : F(static_cast<F &&>(f)), foreread_overloads<G...>(static_cast<G &&>(g)...) {}
@@ -144,7 +143,7 @@ template <typename R, typename C> foreread_member_body<R, C> foreread_body(R C::
 
 #endif /* FOREREAD_CALL_H */
 
-/* What a translated program has at its top, where no header of the system may be yet, ends here. */
+/* End of the part that a translated program has at its top, before any system header. */
 #if !defined(FOREREAD_PREEXEC_H) && !defined(FOREREAD_CALL_ONLY)
 #define FOREREAD_PREEXEC_H
 
@@ -160,7 +159,7 @@ template <typename R, typename C> foreread_member_body<R, C> foreread_body(R C::
 extern "C" {
 #endif
 
-/* Parameters have names that no macro of the program around this may have. */
+/* Parameters have names that no macro of the surrounding program may have. */
 #pragma GCC visibility push(default)
 
 #define FOREREAD_SIGNAL 1
@@ -168,15 +167,16 @@ extern "C" {
 
 /* ---- the computation thread ---- */
 
-/* Whether the program may come to wait for a file: whether one of these paths, each ended by a zero byte and the last by two, or
- * of main's arguments, is of a file that is not in memory, or it cannot be told. It must read no others. */
+/* True if the program may have to wait for a file: if one of these paths, or one of main's arguments, is of a file
+ * that is not in memory, or if this is unknown. Each path ends with a zero byte, the last with two. The program must
+ * read no other files. */
 int foreread_may_wait(int __argc, char **__argv, const char *__paths);
 
-/* Clones the prefetch process, which runs f(argc, argv). At the start of main, before the program
- * starts threads. Does nothing the second time, nor in a process that cannot have one. */
+/* Clones the prefetch process, which runs f(argc, argv). To be called at the start of main, before the program
+ * starts threads. Does nothing the second time, nor in a process that cannot have a prefetch process. */
 void foreread_create_prefetch_thread(void (*__f)(int, char **), int __argc, char **__argv);
 
-/* Optional, defined by the program: where libforeread.so.1 is, if the loader does not find it by its name. */
+/* Optional, defined by the program: the path of libforeread.so.1, if the loader does not find it by its name. */
 extern const char *foreread_library_path;
 
 /* The value of an expression, counted: FOREREAD_COUNTED(read(fd, buffer, n)). */
@@ -191,22 +191,22 @@ extern const char *foreread_library_path;
  * FOREREAD_SIGNAL, in the computation thread. Points are numbered 0 to FOREREAD_POINTS - 1. */
 void foreread_synchronize(int __point, int __type);
 
-/* Sends what the prefetch thread cannot know by itself; foreread_receive() of the same channel gets it.
- * Never waits: what finds no room is lost, and with it the prefetch thread's use of all channels. */
+/* Sends data that the prefetch thread cannot compute itself; foreread_receive() of the same channel receives it.
+ * Never waits: if there is no room, the message is lost, and all channels become unusable for the prefetch thread. */
 void foreread_send(int __channel, const void *__data, size_t __bytes);
-/* Sends a descriptor. The receiver opens the file itself: nothing but the file is shared. */
+/* Sends a descriptor. The receiver opens the file itself; only the file is shared. */
 void foreread_send_fd(int __channel, int __fd);
 
-/* pthread_create() for a thread that reads: its calls count with those of the thread that the prefetch
- * thread makes by prefetch_pthread_create() at the same place. Returns as pthread_create(). */
+/* pthread_create() for a thread that reads: its calls are counted with those of the thread that the prefetch thread
+ * makes by prefetch_pthread_create() at the same place. Returns the value of pthread_create(). */
 int foreread_pthread_create(pthread_t *__newthread, const pthread_attr_t *__attributes, void *(*__f)(void *),
                             void *__argument);
 
 /* ---- the prefetch thread ----
  *
- * Descriptors and streams are real and read-only, so fstat(), fileno() and the like work on them. A file that is not a
- * regular one is not opened: its descriptor is a blind one, whose reads are assumed to be
- * complete, and whose data cannot be had. */
+ * Descriptors and streams are real and read-only: fstat(), fileno() and the like work on them. A file that is not
+ * regular is not opened. Its descriptor is blind: reads of it are assumed to be complete, and their data is not
+ * available. */
 
 int prefetch_open(const char *__path, int __flags, ...);
 int prefetch_openat(int __folder, const char *__path, int __flags, ...);
@@ -216,26 +216,26 @@ int prefetch_dup2(int __from, int __to);
 int prefetch_dup3(int __from, int __to, int __flags);
 int prefetch_close(int __fd);
 
-/* Enters the program's descriptor into the table, unless foreread_receive_fd() has done so. Returns the
- * descriptor to go on with: the same number where it is free. */
+/* Enters the program's descriptor into the table, unless foreread_receive_fd() has done so. Returns the descriptor
+ * to use from then on: the same number if it is free. */
 int inform_open(int __fd);
 int inform_close(int __fd);
 
-/* The results of the real calls, without their data. */
+/* Return the results of the real calls, without data. */
 ssize_t prefetch_read(int __fd, size_t __bytes);                                             /* [1] */
 ssize_t prefetch_pread(int __fd, size_t __bytes, off_t __offset);                            /* [1] */
 ssize_t prefetch_readv(int __fd, const struct iovec *__parts, int __count);                  /* [1] */
 ssize_t prefetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t __offset); /* [1] */
 off_t prefetch_lseek(int __fd, off_t __offset, int __whence);
 
-/* The real calls: later addresses depend on the data. */
+/* Make the real calls, because later offsets depend on the data. */
 ssize_t fetch_read(int __fd, void *__data, size_t __bytes);                                  /* [1] */
 ssize_t fetch_pread(int __fd, void *__data, size_t __bytes, off_t __offset);                 /* [1] */
 ssize_t fetch_readv(int __fd, const struct iovec *__parts, int __count);                     /* [1] */
 ssize_t fetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t __offset);    /* [1] */
 
-/* The value of a call of the prefetch thread that the program does not count:
- * FOREREAD_UNCOUNTED(fetch_read(fd, data, n)). */
+/* The value of a call of the prefetch thread that the program does not count: FOREREAD_UNCOUNTED(fetch_read(fd,
+ * data, n)). */
 #define FOREREAD_UNCOUNTED(...)                                                                    \
     (__extension__({                                                                               \
         __typeof__(__VA_ARGS__) foreread_value_ = (__VA_ARGS__);                                   \
@@ -244,14 +244,14 @@ ssize_t fetch_preadv(int __fd, const struct iovec *__parts, int __count, off_t _
     }))
 void prefetch_uncount(void);
 
-/* Before code of the program's own that reads runs as it is: it finds descriptors and streams where the slice has come,
- * and the slice goes on where it leaves them. */
+/* To be called before code of the program that reads runs unchanged: that code finds descriptors and streams at the
+ * slice's positions, and the slice continues at the positions where it leaves them. */
 void prefetch_whole(void);
 
-/* Memory of whose contents nothing is looked at. It costs a page only where it is written to. */
+/* Memory whose content is not used. It costs a page only where it is written to. */
 void *prefetch_malloc(size_t __bytes);
 void *prefetch_calloc(size_t __count, size_t __bytes);
-/* Of these, and of the C library's. */
+/* Releases such memory, and memory of the C library. */
 void prefetch_free(void *__address);
 
 FILE *prefetch_fopen(const char *__path, const char *__mode);
@@ -260,7 +260,7 @@ FILE *prefetch_freopen(const char *__path, const char *__mode, FILE *__stream);
 int prefetch_fclose(FILE *__stream);
 
 size_t prefetch_fread(FILE *__stream, size_t __size, size_t __count);                        /* [1] */
-/* EOF, or 0 for a character that is not known. */
+/* EOF, or 0 in place of an unknown character. */
 int prefetch_getc(FILE *__stream);                                                           /* [1] */
 int prefetch_fseek(FILE *__stream, long __offset, int __whence);
 int prefetch_fseeko(FILE *__stream, off_t __offset, int __whence);
@@ -284,31 +284,31 @@ int fetch_fscanf(FILE *__stream, const char *__format, ...)                     
 int fetch_vfscanf(FILE *__stream, const char *__format, va_list __arguments)                 /* [1] */
     __attribute__((__format__(__scanf__, 2, 0)));
 
-/* Maps privately, whatever the flags say. Bytes whose values are needed are read in place; the
- * others are announced. */
+/* Maps privately, whatever the flags are. Bytes whose values are needed are read in place, the others are announced. */
 void *prefetch_mmap(void *__address, size_t __bytes, int __protection, int __flags, int __fd, off_t __offset);
 void prefetch_touch(const void *__address, size_t __bytes);                                  /* [1] */
-/* What the program looks at before its next call, by loads of its own: `bytes` at an address, or at
- * `count` addresses that are as far apart as the first two. Not counted. */
+/* Announces bytes that the program loads before its next call: `bytes` at an address, or at `count` addresses that
+ * are as far apart as the first two. Not counted. */
 void prefetch_load(const void *__address, size_t __bytes);
 void prefetch_loads(const void *__first, const void *__second, size_t __bytes, size_t __count);
-/* The program's foreread_call() where it reads nothing: by these it is known how far its loads have come. */
+/* The counterpart of a foreread_call() of the program without a read: such calls show how far the program's loads
+ * have come. */
 void prefetch_call(void);                                                                    /* [1] */
 int prefetch_munmap(void *__address, size_t __bytes);
 
-/* Waits for what the program sends on this channel. Returns the bytes sent, of which no more than
- * `bytes` are stored. Where it was lost, the calling prefetch thread ends. */
+/* Waits for a message of the program on this channel. Returns its size in bytes, of which at most `bytes` are
+ * stored. If the message was lost, the calling prefetch thread ends. */
 size_t foreread_receive(int __channel, void *__data, size_t __bytes);
-/* The file of a descriptor that the program sent, at the program's offset, opened for this process; in
- * the table already. */
+/* The file of a descriptor that the program sent, at the program's offset, opened in this process and already in the
+ * table. */
 int foreread_receive_fd(int __channel);
 
 int prefetch_pthread_create(pthread_t *__newthread, const pthread_attr_t *__attributes, void *(*__f)(void *),
                             void *__argument);
-/* What the program's exit() is to the prefetch thread: its end. What it has announced is still fetched. */
+/* Replaces exit(): ends the prefetch thread. Reads that it has announced are still fetched. */
 void prefetch_exit(int __status) __attribute__((__noreturn__));
 
-/* a / b and a % b, quicker where b is a power of two. */
+/* a / b and a % b, faster if b is a power of two. */
 static inline int prefetch_quotient(int __a, int __b) {
     return __a >= 0 && __b > 0 && (__b & (__b - 1)) == 0 ? __a >> __builtin_ctz(__b) : __a / __b;
 }
@@ -317,7 +317,7 @@ static inline int prefetch_remainder(int __a, int __b) {
     return __a >= 0 && __b > 0 && (__b & (__b - 1)) == 0 ? __a & (__b - 1) : __a % __b;
 }
 
-/* Built into Clang, which has translated the program, and maybe not into the compiler: where a program asks for them. */
+/* Built-in functions of Clang, which has translated the program, that the compiler may lack. */
 #ifdef __has_builtin
 #if !__has_builtin(__builtin_rotateleft32)
 #define FOREREAD_ROTATE(bits, x, left)                                                             \
@@ -345,7 +345,7 @@ static inline int prefetch_remainder(int __a, int __b) {
 #ifdef __cplusplus
 }
 
-/* Of an object that is there only as long as the expression around it. */
+/* The address of a temporary object. */
 template <typename T> T *prefetch_address(const T &object) {
     return const_cast<T *>(__builtin_addressof(object));
 }

@@ -1,21 +1,21 @@
-"""What a prefetch thread read, held against what its program read: thread, call ID, file, offset and length.
+"""Compares the reads of a prefetch thread with those of its program: thread, call ID, file, offset and length.
 
-    slicer/suites/addresses.py FOLDER      compares the traces in a folder, and prints what came of each
+    slicer/suites/addresses.py FOLDER      compares the traces in a folder, and prints the result for each
 
-A trace is what runtime/src/trace.h says, written by a program that runs with FOREREAD_PREEXEC_TRACE=FOLDER
-and observer.c preloaded.
+A trace has the format of runtime/src/trace.h. It is written by a program that runs with FOREREAD_PREEXEC_TRACE=FOLDER and
+a preloaded observer.c.
 
-A read of the prefetch thread has a call ID: it stands for the read that the program counts by that ID, and must be
-of the same bytes of the same file. What is allowed:
+A read of the prefetch thread has a call ID. It stands for the read that the program counts with that ID, and must be of
+the same bytes of the same file. Exceptions:
 
     short      the prefetch thread ends before its program: the reads that it made are compared
-    clipped    lengths are those of what there was to read: of a read across the end of a file, what it gave
-    no place   both read nothing that has a place in a file (an error, a pipe, the end of a file): not compared
-    no read    a call that counts turns of a loop, or looks at a mapped file by loads, which nobody sees: not compared
+    clipped    lengths are those of the existing bytes: of a read across the end of a file, its result
+    no place   both read nothing with a place in a file (an error, a pipe, the end of a file): not compared
+    no read    a call that counts iterations of a loop, or loads from a mapped file, which nobody sees: not compared
     unseen     the program's read is in no call (getc_unlocked in place): not compared
 
-What the prefetch thread reads beyond the program's last read is a disagreement, unless the program failed: that a
-program's failures do not happen is assumed (docs/io-related.md). A run in which nothing could be compared is no agreement.
+Reads of the prefetch thread beyond the program's last read are a disagreement, unless the program failed: a program's
+failures are assumed not to happen (docs/io-related.md). A run in which nothing could be compared is no agreement.
 """
 
 import collections
@@ -30,14 +30,14 @@ HEAD_BYTES = 4096
 ENTRY = struct.Struct("<IIQQQQQQQ")
 MAGIC = 0x6563617274657266
 PROGRAM, READ, LOOK, CALL, WHOLE, UNCOUNT, OBSERVED, END = range(1, 9)
-# Where disagreements are named: lines of a table, | `name` | reason |.
+# Table of known disagreements, with lines of the form | `name` | reason |.
 NAMED = pathlib.Path(__file__).resolve().parents[1] / "docs/semantics.md"
-# Disagreements that are described.
+# Number of disagreements that are described.
 SHOWN = 3
 
 
 class Comparison:
-    """What came of one trace, or of several added up."""
+    """The result for one trace, or the sum of several."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def whole(self):
-        """Whether the prefetch thread came to the program's end."""
+        """True if the prefetch thread reached the program's end."""
         return self.counts["calls"] == self.counts["program_calls"]
 
     def describe(self):
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def entries(path):
-    """The entries of a trace, and how many found no room in it."""
+    """The entries of a trace, and the number of entries that did not fit into it."""
     with open(path, "rb") as file:
         magic, room, used, *_ = HEAD.unpack(file.read(HEAD.size))
         if magic != MAGIC:
@@ -82,10 +82,10 @@ def entries(path):
 
 
 class Thread:
-    """What one thread of the program read, and the prefetch thread that stands for it."""
+    """The reads of one thread of the program, and of the prefetch thread that stands for it."""
 
     def __init__(self):
-        # Places, or None for a read that has none, by the ID that they have if they are counted next.
+        # Places, or None for a read without one, by the ID that they have if they are counted next.
         self.program = collections.defaultdict(list)
         self.observed = collections.defaultdict(list)
         # (kind, place or None), by ID.
@@ -105,8 +105,8 @@ class Thread:
             self.prefetch.append((kind, place))
 
     def reads(self, made, kinds):
-        """The read that each ID of these kinds stands for, by ID. Of several that are made before they are counted, the
-        last; reads that are counted one after the other are so in the order that they are made in."""
+        """The read for which each ID of these kinds stands, by ID. Of several reads made before they are counted, the last;
+        reads that are counted one after the other are in the order in which they are made."""
         meant = {}
         number = 0
         while number < len(self.prefetch):
@@ -122,7 +122,7 @@ class Thread:
 
     def compare(self, name, into):
         counts = into.counts
-        # One that never read has no counter, and its program may have ended unnoticed.
+        # A thread that never read has no counter, and its program may have ended unnoticed.
         program_calls = self.program_calls
         if program_calls is None:
             program_calls = len(self.prefetch)
@@ -158,7 +158,7 @@ def said(place):
 
 
 def compare_trace(path):
-    """What came of a trace."""
+    """The result for a trace."""
     threads = collections.defaultdict(Thread)
     found, lost = entries(path)
     for kind, placed, name, number, dev, ino, offset, size, _ in found:
@@ -177,7 +177,7 @@ def compare_trace(path):
 
 
 def compare(folder, failed=False):
-    """What came of all traces of a folder, one of several programs maybe; of one that failed, it is expected to end early."""
+    """The result for all traces of a folder, possibly of several programs. One of a failed program may end early."""
     total = Comparison()
     for path in sorted(pathlib.Path(folder).iterdir()):
         total += compare_trace(path)
@@ -187,12 +187,12 @@ def compare(folder, failed=False):
 
 
 def named():
-    """The programs of which the document says why their reads differ."""
+    """The programs for which the document explains why their reads differ."""
     return set(re.findall(r"^\| `([^`]+)` \|", NAMED.read_text(), re.M))
 
 
 def environment(observer, folder, variables):
-    """What a traced run has in its environment."""
+    """The environment of a traced run."""
     os.makedirs(folder, exist_ok=True)
     return {**variables, "LD_PRELOAD": str(observer), "FOREREAD_PREEXEC": "1", "FOREREAD_PREEXEC_TRACE": str(folder)}
 

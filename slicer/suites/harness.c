@@ -1,30 +1,30 @@
 /*
- * harness.c - makes a test of a compiler a program that reads a file, at places its values decide.
+ * harness.c - turns a test of a compiler into a program that reads a file, at places that its values decide.
  *
- * The tests of compiler test suites compute and read nothing, so there would be nothing to slice.
- * Compiled with -Dmain=test_main -Dexit=test_exit -Dabort=test_abort they run in here: how they end decides
- * where the file is read next, and so does on their way what sources.py has them say: harness_look() of a value,
- * harness_if() of a condition that they check, harness_bytes() of a variable at the end. The slice of such
- * a program is nearly the whole test.
+ * The tests of compiler test suites compute and read nothing, so that nothing would be sliced. Compiled with
+ * -Dmain=test_main -Dexit=test_exit -Dabort=test_abort they run in here. The way in which they end decides where the
+ * file is read next, and so do the values that sources.py makes them report: harness_look() of a value, harness_if()
+ * of a condition that they check, harness_bytes() of a variable at the end. The slice of such a program is nearly
+ * the whole test.
  *
- *   harness FILE    ends as the test does; prints what it read
+ *   harness FILE    ends as the test does; prints a checksum of the data read
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How far apart the places are, and how many there are. FILE is of PLACES * BLOCK bytes. */
+/* Distance of the places, and their number. FILE has PLACES * BLOCK bytes. */
 #define BLOCK 4096
 #define PLACES 256
 
-/* The test, which sources.py ends with this function: its main may have any parameters. */
+/* The test: sources.py appends this function to it, since its main may have any parameters. */
 int test_run(int argc, char **argv, char **environment);
 
 static int data = -1;
 static unsigned sum;
 
-/* Reads at the place that a value stands for. */
+/* Reads at the place for a value. */
 void harness_look(unsigned long value) {
     unsigned char bytes[16];
     off_t place = (off_t)(value % PLACES) * BLOCK;
@@ -33,14 +33,14 @@ void harness_look(unsigned long value) {
         sum = sum * 31 + bytes[n];
 }
 
-/* A condition that the test checks: each has places of its own, two of them. */
+/* Reports a condition that the test checks: each condition has two places of its own. */
 int harness_if(int condition) {
     static unsigned long conditions;
     harness_look(16 + 2 * conditions++ + (condition != 0));
     return condition;
 }
 
-/* The bytes of a variable. */
+/* Reports the bytes of a variable. */
 void harness_bytes(const void *data, unsigned long length) {
     const unsigned char *bytes = data;
     unsigned long mixed = length;

@@ -1,11 +1,12 @@
 /*
- * observer.c - sees what a program reads, from outside: preloaded by the suites that compare it with what its prefetch
- * thread read (runtime/src/trace.h, addresses.py).
+ * observer.c - observes a program's reads from outside: preloaded by the suites that compare them with the reads of
+ * its prefetch thread (runtime/src/trace.h, addresses.py).
  *
- * Each call is the C library's own, made first; then the runtime is told which bytes of which file it has read. The
- * place of a read through a stream is the stream's before it, and its length how far the stream has come.
+ * Each call is first made by the C library's own function; then the runtime receives the file and the bytes that
+ * were read. The place of a read through a stream is the stream's position before it, and its length the distance by
+ * which the position moved.
  *
- * Not seen: reads that the compiler has put in place of the call (getc_unlocked), and loads from mapped files.
+ * Not seen: reads that the compiler has inlined (getc_unlocked), and loads from mapped files.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +20,7 @@
 
 #include "../runtime/src/trace.h"
 
-/* Headers that turn these names into others have no say here. */
+/* Without the headers' macros of these names. */
 #undef getc
 #undef getchar
 #undef getc_unlocked
@@ -59,7 +60,7 @@ static void tell(int fd, off_t offset, ssize_t bytes) {
     errno = error;
 }
 
-/* Of a read that moved the descriptor's offset. */
+/* For a read that moved the descriptor's offset. */
 static void tell_moved(int fd, ssize_t bytes) {
     if (calls.seen == NULL)
         return;
@@ -100,7 +101,7 @@ DESCRIPTOR(pread64, (int fd, void *data, size_t bytes, off64_t at), (fd, data, b
 DESCRIPTOR(preadv, (int fd, const struct iovec *parts, int count, off_t at), (fd, parts, count, at), tell(fd, at, got))
 DESCRIPTOR(preadv64, (int fd, const struct iovec *parts, int count, off64_t at), (fd, parts, count, at), tell(fd, at, got))
 
-/* What these become with _FORTIFY_SOURCE. */
+/* The names of these calls with _FORTIFY_SOURCE. */
 ssize_t __read_chk(int, void *, size_t, size_t);
 ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 ssize_t __pread64_chk(int, void *, size_t, off64_t, size_t);
@@ -144,7 +145,7 @@ STREAM(int, fgetc_unlocked, (FILE *s), (s), s)
 STREAM(int, getchar, (void), (), stdin)
 STREAM(int, getchar_unlocked, (void), (), stdin)
 
-/* The names that scanf() has in the standards; which of them a header means by it, it says by a label. */
+/* The names of scanf() in the standards. A header selects one of them by an asm label. */
 #define SCANF(prefix, is)                                                                          \
     int is##vfscanf(FILE *, const char *, va_list) __asm__(prefix "vfscanf");                      \
     int is##fscanf(FILE *, const char *, ...) __asm__(prefix "fscanf");                            \
@@ -176,7 +177,7 @@ SCANF("", plain_)
 SCANF("__isoc99_", c99_)
 SCANF("__isoc23_", c23_)
 
-/* The ends that run no destructors. */
+/* Ends of the program that run no destructors. */
 static void end(void) {
     if (calls.ends != NULL)
         calls.ends();

@@ -4,19 +4,19 @@
     slicer/suites/programs.py [--cold MODEL] [--rounds N] [--again] [NAME...]
     slicer/suites/programs.py --table [NAME...]
 
-Each program of programs.toml is built twice from the same source, by cc and c++ and by foreread's, without a line
-changed; its own test suite runs on the second build (and on the first where that fails); then
-both do the same work, which must give the same output, and once more with the addresses of its reads compared. The table says what became of the functions
-of the program itself (test programs and helpers of the build do not count) and what was refused first.
-With --cold the work's files lie on a slow disk of that model (`foreread slowdisk models`; root), cold
-each time, and the table has the medians of the rounds. --again leaves out building and testing, where that is
-done, and has the programs do their work alone; --table prints the rows that each program had last.
+Each program of programs.toml is built twice from the same unchanged source, by cc and c++ and by foreread's. Its own test
+suite runs on the second build (and on the first if that fails). Then both do the same work, which must give the same
+output, and once more with the addresses of its reads compared. The table shows the treatment of the functions of the
+program itself (test programs and helpers of the build do not count) and the first refusals. With --cold the work's files
+lie on a slow disk of that model (`foreread slowdisk models`; root), cold each time, and the table has the medians of the
+rounds. --again skips building and testing if that is done, and only repeats the work; --table prints the last row of each
+program.
 
-Nothing of the programs is kept outside target/suites/programs, and the system's apt is left alone:
-sources come through a configuration of our own.
+All files of the programs are kept in target/suites/programs, and the system's apt is not changed: sources come through a
+separate configuration.
 
-Exit status: 0 if all built, passed their tests, gave the same output and read what their prefetch threads did, or
-docs/semantics.md says why not; 1 otherwise.
+Exit status: 0 if all programs were built, passed their tests and gave the same output, and if their prefetch threads made
+the same reads or docs/semantics.md explains why not; 1 otherwise.
 """
 
 import argparse
@@ -36,7 +36,7 @@ import tomllib
 import addresses
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The tools to try, as make slicer leaves them.
+# The tools to test, as built by make slicer.
 RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 FOREREAD = RELEASE / "foreread"
 OBSERVER = pathlib.Path(os.environ.get("SUITE_OBSERVER", ROOT / "target/slicer/libforeread_observer.so"))
@@ -53,11 +53,11 @@ APT::Sandbox::User "root";
 
 
 class Failure(Exception):
-    """A step that did not work, in a sentence."""
+    """A step that failed, in a sentence."""
 
 
 def apt():
-    """An environment in which apt-get knows sources and nothing of the system's lists."""
+    """An environment in which apt-get knows sources and does not use the system's lists."""
     folder = FOLDER / "apt"
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def fetch(package):
 
 
 def shell(script, folder, log, **variables):
-    """Runs a recipe's script; whether it succeeded. What it says goes to the log."""
+    """Runs a recipe's script; True if it succeeded. Its output goes to the log."""
     with open(log, "w") as said:
         environment = {**os.environ, "LC_ALL": "C", "LD_LIBRARY_PATH": str(RELEASE), **variables}
         return subprocess.run(["sh", "-e", "-c", script], cwd=folder, env=environment, stdout=said,
@@ -106,7 +106,7 @@ class Build:
         self.explained = self.home / "explained.jsonl"
 
     def build(self, source):
-        """Builds it anew; the seconds that takes."""
+        """Builds it from scratch; returns the seconds."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(source, self.folder, symlinks=True)
         self.explained.unlink(missing_ok=True)
@@ -122,7 +122,7 @@ class Build:
                      FOREREAD_CC_EXPLAIN=str(self.explained), **variables)
 
     def work(self, data, **variables):
-        """The seconds that the program's work takes, and its output."""
+        """The seconds of the program's work, and its output."""
         log = self.home / f"{self.way}-run.log"
         begun = time.monotonic()
         if not shell(self.program["run"], self.folder, log, DATA=str(data), **variables):
@@ -130,7 +130,7 @@ class Build:
         return time.monotonic() - begun, log.read_bytes()
 
     def account(self):
-        """What the driver said of the program when it linked it last."""
+        """The driver's account of the last time that it linked the program."""
         told = [json.loads(line) for line in self.explained.read_text().splitlines()]
         name = pathlib.Path(self.program["program"]).name
         own = [one for one in told if pathlib.Path(one["output"]).name == name]
@@ -140,7 +140,7 @@ class Build:
 
 
 def make_cold(folder):
-    """Has memory forget the files of a folder."""
+    """Drops the files of a folder from memory."""
     os.sync()
     for path in folder.rglob("*"):
         if path.is_file():
@@ -181,7 +181,7 @@ def build_and_test(program, plain, sliced):
     seconds = plain.build(source), sliced.build(source)
     told = sliced.account()
     tests = "pass" if "test" in program else "has none"
-    # With a prefetch process, whatever is in memory.
+    # A prefetch process is started even if all data is in memory.
     if "test" in program and not sliced.script("test", FOREREAD_PREEXEC="1"):
         tests = "FAIL" if plain.script("test") else "fail, as without"
     statuses = collections.Counter(one["status"] for one in told["functions"])
@@ -219,8 +219,8 @@ def work(program, plain, sliced, place, arguments):
 
 
 def compared(sliced, data):
-    """The column of the comparison of what the prefetch threads read with what their programs do (addresses.py), in the
-    same work once more."""
+    """The column that compares the reads of the prefetch threads with those of their programs (addresses.py), for the same
+    work once more."""
     traces = sliced.home / "traces"
     shutil.rmtree(traces, ignore_errors=True)
     sliced.work(data, **addresses.environment(OBSERVER, traces, {}))
@@ -240,7 +240,7 @@ def medians(times, arguments):
 
 
 def first_refusals(told):
-    """What was refused for a reason of its own, not another function's."""
+    """Functions that were refused for a reason of their own, not because of another function."""
     if not told["sliced"]:
         yield f"not sliced: {told['why']}"
     for one in told["functions"]:
@@ -250,7 +250,7 @@ def first_refusals(told):
 
 
 def show(rows):
-    """Prints the table, and below it what was refused."""
+    """Prints the table, and the refusals below it."""
     columns = [column for column in max(rows, key=len) if column not in ("told", "said")]
     cells = [columns, *([str(row.get(column, "-")) for column in columns] for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(columns))]
@@ -268,7 +268,7 @@ def row_file(program):
 
 
 def last_row(program):
-    """The row of a program that was tried before."""
+    """The last row of a program."""
     return json.loads(row_file(program).read_text())
 
 

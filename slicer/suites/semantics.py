@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""C and C++ that nobody here wrote, through `foreread cc` and `c++`: it must behave as it does without.
+"""Runs independent C and C++ code through `foreread cc` and `c++`: it must behave as it does without.
 
     slicer/suites/semantics.py [--quick] [--only SUITE] [--csmith N] [--every N] [NAME...]
 
-Programs are the execution tests of GCC's torture suite (Debian's gcc-12-source), what csmith makes of its
-seeds, and the execution tests of G++ and of the C++ library (the same package), each run inside harness.c, so that what they compute decides where a file is read. A program is
+Programs are the execution tests of GCC's torture suite (Debian's gcc-12-source), programs that csmith generates, and the
+execution tests of G++ and of the C++ library (the same package). Each runs inside harness.c, so that its results decide
+where a file is read. A program is
 
-    agreeing     with a prefetch thread, its output, messages and status are those without, and what the prefetch
-                 thread read is what it read itself: thread, call ID, file, offset and length (addresses.py)
-    disagreeing  the same, but for what was read: its name is printed, and the first reads that differ
+    agreeing     with a prefetch thread, its output, messages and status are the same as without, and the prefetch thread
+                 made the program's reads: thread, call ID, file, offset and length (addresses.py)
+    disagreeing  the same, but the reads differ: its name is printed, with the first reads that differ
     empty        the same, and nothing could be compared
-    refused      linked plainly; it then behaves the same too, and the reason is counted
-    different    otherwise: its name, and what differs, are printed
+    refused      linked without a prefetch thread; it then behaves the same too, and the reason is counted
+    different    otherwise: its name and the differences are printed
 
-and not tried when the system's compiler does not compile it or it does not end by itself. "To the end" are those of the
-agreeing whose prefetch thread made all the calls that the program made. docs/semantics.md names disagreements
-with their reasons: these are counted as named.
+and not tried if the system's compiler does not compile it or it does not end by itself. "To the end" are agreeing
+programs whose prefetch thread made all calls of the program. docs/semantics.md lists disagreements with their reasons:
+these are counted as named.
 
 Exit status: 0 if none is different, or disagrees without a reason; 1 otherwise.
 """
@@ -36,22 +37,22 @@ import addresses
 import sources
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The tools to try, as make slicer leaves them.
+# The tools to test, as built by make slicer.
 RELEASE = pathlib.Path(os.environ.get("SUITE_TOOLS", ROOT / "target/release"))
 HARNESS = pathlib.Path(__file__).with_name("harness.c")
 OBSERVER = pathlib.Path(os.environ.get("SUITE_OBSERVER", ROOT / "target/slicer/libforeread_observer.so"))
-# Of the file that is read: harness.c's BLOCK * PLACES.
+# Size of the file that is read: harness.c's BLOCK * PLACES.
 DATA_BYTES = 4096 * 256
-# Seconds: for a compilation, and for a program that takes a hundredth of that.
+# Seconds: for a compilation, and for a program that needs a hundredth of that.
 COMPILE_LIMIT = 120
 RUN_LIMIT = 20
-# Until the account of a prefetch thread is there, after its program's end.
+# Longest wait for the account of a prefetch thread after its program's end, in seconds.
 REPORT_LIMIT = 2
 FLAGS = {"c": ["-O1", "-w", "-Dmain=test_main", "-Dexit=test_exit", "-Dabort=test_abort"],
          "c++": ["-O1", "-w"]}
-# What compiles a language: the system's driver, and foreread's word for its own.
+# The compiler for each language: the system's driver, and the name of foreread's.
 COMPILERS = {"c": "cc", "c++": "c++"}
-# What the comparison of the reads makes of a program that behaves the same.
+# The result for a program that behaves the same, by the comparison of its reads.
 VERDICTS = {"agrees": "agreeing", "disagrees": "disagreeing", "empty": "empty"}
 SUITES = {"torture": sources.torture, "csmith": sources.csmith, "gxx": sources.gxx, "libstdcxx": sources.libstdcxx}
 
@@ -66,7 +67,7 @@ def run(command, limit, **options):
 
 
 class Laboratory:
-    """A folder with the harness compiled both ways, and the file that is read."""
+    """A folder with the harness compiled in both ways, and the file that is read."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -86,7 +87,7 @@ class Laboratory:
         return run(command, COMPILE_LIMIT, **options)
 
     def compiled(self, program, folder):
-        """The source of a program that the system's compiler compiles, that with its values said if it is one; or None."""
+        """The source that the system's compiler compiles: the one that reports its values, if possible; or None."""
         for source in (program.telling, program.source):
             if source is not None:
                 done = self.build("plain", program, source, folder)
@@ -99,7 +100,7 @@ class Laboratory:
         return run([path, str(self.data)], RUN_LIMIT, cwd=folder, env=environment)
 
     def judge(self, program):
-        """What became of a program: (verdict, why, the comparison of its reads or None)."""
+        """The result for a program: (verdict, reason, the comparison of its reads or None)."""
         # A prefetch process may outlive its program by a moment.
         with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
             folder = pathlib.Path(folder)
@@ -116,7 +117,7 @@ class Laboratory:
             compiled = self.build("sliced", program, source, folder, env=environment)
             if compiled is None or compiled[0] != 0:
                 return "different", f"foreread cc: {compiled}", None
-            # Under the same name: what a program prints may hold it.
+            # Under the same name, which may be part of a program's output.
             (folder / "sliced").rename(folder / "in/test")
             report, traces = folder / "report", folder / "traces"
             ours = self.execute("in/test", folder,
@@ -133,16 +134,16 @@ class Laboratory:
 
 
 def reason(told):
-    """Why a program was linked plainly: the units' and functions' reasons say more than the program's."""
+    """Why a program was linked plainly: the reasons of its units and functions are more specific than the program's."""
     units = [one["why"] for one in told["units"] if one.get("why")]
     functions = [one["why"] for one in told["functions"] if one["status"] == "refused"]
-    # Most are refused because of others.
+    # Most functions are refused because of others.
     own = [why for why in functions if "left whole" not in why]
     return (units + own + functions + [told["why"]])[0]
 
 
 def await_report(report):
-    """Why the prefetch thread ended, which it tells after its program's end."""
+    """Why the prefetch thread ended, which is reported after its program's end."""
     deadline = time.monotonic() + REPORT_LIMIT
     while time.monotonic() < deadline:
         if report.exists() and (text := report.read_text()).endswith("\n"):
@@ -152,7 +153,7 @@ def await_report(report):
 
 
 def judge_all(laboratory, programs, jobs):
-    """Verdicts on all programs, the bad ones printed as they are found; and all reads compared."""
+    """Verdicts on all programs, bad ones printed at once; and the sum of all compared reads."""
     verdicts = collections.Counter()
     reasons = collections.Counter()
     reads = addresses.Comparison()
@@ -216,7 +217,7 @@ def main():
             if arguments.only not in (None, suite):
                 continue
             if arguments.quick:
-                # To compile what includes the C++ library takes longest.
+                # Programs that include the C++ library take longest to compile.
                 arguments.every = 200 if suite in ("gxx", "libstdcxx") else 40
             programs = find(ROOT / "target/suites", arguments)
             if programs is None:

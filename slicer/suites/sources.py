@@ -1,4 +1,4 @@
-"""Where the programs of semantics.py come from; none of them is kept in the repository."""
+"""Sources of semantics.py's programs; none of them is kept in the repository."""
 
 import pathlib
 import re
@@ -12,10 +12,10 @@ TARBALLS = pathlib.Path("/usr/src/gcc-12")
 TESTS = "gcc/testsuite/gcc.c-torture/execute"
 GXX = "gcc/testsuite/g++.dg"
 LIBSTDCXX = "libstdc++-v3/testsuite"
-# What tests may require.
+# Features that tests may require.
 HERE = {"pthread", "c++11", "c++14", "c++17", "c++20", "cxx11_abi", "lp64", "hosted"}
 CSMITH_HEADERS = pathlib.Path("/usr/include/csmith")
-# Seconds csmith may take for a seed.
+# Longest time that csmith may take for a seed, in seconds.
 CSMITH_LIMIT = 30
 
 
@@ -27,7 +27,7 @@ class Program:
     source: pathlib.Path
     flags: list = field(default_factory=list)
     language: str = "c"
-    # The same with its values said, tried first: not every test can be changed by its text.
+    # The same with its values reported, tried first: not every test can be changed by its text.
     telling: pathlib.Path | None = None
 
 
@@ -52,18 +52,18 @@ def torture(cache, arguments):
     return programs
 
 
-# What a test says of itself.
+# The functions by which a test reports its values.
 DECLARED = """int harness_if(int); void harness_bytes(const void *, unsigned long); void harness_look(unsigned long);
 """
 CHECKED = re.compile(r"\bif\s*\(")
 FAILS = re.compile(r"\s*\{?\s*(?:\w+\s*\(\s*\)\s*;\s*)?(?:__builtin_|::|std::|test_)?abort\s*\(")
-# A variable of numbers, or an array of them, that a line by itself declares outside of all functions.
+# A line that declares an integer variable, or an array of integers, outside of all functions.
 NUMBERS = re.compile(r"^(?:(?:static|volatile|unsigned|signed|long|short|int|char|size_t|u?int(?:8|16|32|64)_t)\s+)+"
                      r"(\w+)\s*(?:\[[\w\s+*-]*\]\s*)*(?:=.*)?;\s*$", re.M)
 
 
 def telling(path, text, language):
-    """A copy of a test in which each condition that leads to abort() is said, and at the end the variables of numbers."""
+    """A copy of a test that reports each condition that leads to abort(), and at the end its integer variables."""
     made, at = [], 0
     for found in CHECKED.finditer(text):
         depth, end = 1, found.end()
@@ -77,9 +77,9 @@ def telling(path, text, language):
         at = end - 1
     made.append(text[at:])
     changed = "".join(made)
-    # The line of the function that the harness calls, which ends the text.
+    # The line of the function that the harness calls, at the end of the text.
     call = re.search(r"\{ (return )?(test_main\([^;]*\));.*\}\s*(?:#endif\s*)?$", changed)
-    # Not constants, which decide nothing, nor what could be another's.
+    # NUMBERS matches neither const, which decides nothing, nor extern, which may be another's.
     names = sorted(set(NUMBERS.findall(changed)))
     if call and (names or len(made) > 1):
         said = " ".join(f"harness_bytes((const void *)&{name}, sizeof {name});" for name in names)
@@ -96,7 +96,7 @@ def telling(path, text, language):
 def run_by(text):
     """The function that the harness calls, for a test whose main has these parameters.
 
-    A main that ends without a return statement returns 0, but only under that name.
+    A main that ends without a return statement returns 0, but only if it is named main.
     """
     text = re.sub(r"__attribute__\s*\(\(\w+\)\)", "", text)
     found = re.search(r"\bmain\s*\(([^)]*)\)", text)
@@ -111,14 +111,14 @@ def run_by(text):
 
 
 def options(test):
-    """The options a test asks for on every machine."""
+    """The options that a test needs on every machine."""
     text = test.read_text(errors="replace")
     asked = re.findall(r'dg-(?:additional-)?options\s+"([^"]*)"\s*}', text)
     return " ".join(asked).split()
 
 
 def csmith(cache, arguments):
-    """Programs that csmith makes; None without it. Each checksum on the way decides where is read."""
+    """Programs that csmith generates; None without csmith. Each intermediate checksum decides where the file is read."""
     if shutil.which("csmith") is None or not CSMITH_HEADERS.is_dir():
         return None
     folder = cache / "csmith"
@@ -138,7 +138,7 @@ def csmith(cache, arguments):
     return programs
 
 
-# How tests of the library check: what they check decides where is read.
+# The library's tests check with VERIFY: here the checked value decides where the file is read.
 CHECK = """
 extern "C" void harness_look(unsigned long);
 extern "C" void test_abort(void);
@@ -149,11 +149,11 @@ extern "C" void test_abort(void);
 
 
 def gxx(cache, arguments):
-    """The execution tests of G++, those of one file; None without the package."""
+    """The execution tests of G++ that consist of one file; None without the package."""
     folder = unpacked(cache, "gxx", GXX)
     if folder is None:
         return None
-    # What the sanitizers are to find is undefined.
+    # Tests of the sanitizers have undefined behaviour.
     tests = [test for test in sorted(folder.rglob("*.C"))
              if "dg-do run" in test.read_text(errors="replace") and "san" not in test.parent.name]
     return cxx_programs(cache / "gxx-tests", folder, tests[:: arguments.every], arguments.names, [])
@@ -176,7 +176,7 @@ def libstdcxx(cache, arguments):
 
 
 def runs(text):
-    """Whether a test of the library is executed, which most are by default."""
+    """True if a test of the library is executed, which is the default."""
     asked = re.search(r"dg-do\s+(\w+)", text)
     return re.search(r"\bmain\s*\(", text) is not None and (asked is None or asked.group(1) == "run")
 
@@ -198,13 +198,13 @@ def unpacked(cache, name, part):
 
 
 def cxx_programs(cache, folder, tests, names, flags):
-    """Copies of the tests that the harness can run, beside which their own headers are found."""
+    """Copies of the tests that the harness can run; their own headers are found in the original folder."""
     cache.mkdir(parents=True, exist_ok=True)
     programs = []
     for test in tests:
         name = test.relative_to(folder).as_posix()
         text = test.read_text(errors="replace")
-        # Of several files; of what this machine's compiler has not, or only by special options.
+        # Tests of several files, or with features that this machine's compiler lacks or has only by special options.
         wants = set(re.findall(r"dg-require-effective-target\s+([\w+-]+)", text))
         if (names and name not in names) or "dg-additional-sources" in text or wants - HERE:
             continue
@@ -221,17 +221,17 @@ def cxx_programs(cache, folder, tests, names, flags):
 
 
 def standard(text):
-    """The least language that a test wants and does not ask for by an option."""
+    """The option for the lowest standard that a test needs, unless it has such an option itself."""
     least = [int(each) for each in re.findall(r"target c\+\+(\d\d)", text) if int(each) > 17 and int(each) < 90]
     return [f"-std=gnu++{max(least)}"] if least and "-std=" not in text else []
 
 
 def with_test_main(text):
-    """A test with its main for the harness to call, or None if it has none, or one of another form.
+    """A test whose main the harness can call, or None if it has no main, or one of another form.
 
-    In C++ the end of main is a return of 0 only under that name, so that is written out.
+    In C++ the end of main returns 0 only under that name, so the return is written out.
     """
-    # The system's headers undefine macros of these names.
+    # The system's headers undefine macros with these names.
     for ending, parameter in (("abort", "void"), ("exit", "int")):
         declared = re.search(rf"\bvoid\s+{ending}\s*\(", text)
         text = re.sub(rf"(?:\bstd::|\b__builtin_|::|(?<![\w.>]))\b{ending}\s*\(", f"test_{ending} (", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How foreread-slice ends: with an error that names the source, the file or the stream at fault, or with 0.
+"""How foreread-slice ends: with an error that names the faulty source, file or stream, or with 0.
 
     ends.py path/to/foreread-slice
 
@@ -48,7 +48,7 @@ class Ends:
         return os.path.join(self.folder, name)
 
     def ends(self, words, status, *said, writes=(), out=subprocess.PIPE):
-        """Runs the tool: its status, its lines on standard error, and the files that it writes."""
+        """Runs the tool and checks its status, its lines on standard error, and the files that it writes."""
         before = set(os.listdir(self.folder))
         done = subprocess.run([self.tool, *words], cwd=self.folder, stdout=out, stderr=subprocess.PIPE, text=True)
         lines = done.stderr.splitlines()
@@ -62,7 +62,7 @@ class Ends:
 
     def run(self):
         self.ends(["reads.c", "-o", "out.c"], 0, writes=["out.c"])
-        # There is nothing to translate, and nothing is wrong.
+        # Nothing to translate, and no error.
         self.ends(["computes.c", "-o", "out.c"], 0)
         self.ends(["start.s", "-o", "out.c"], 0)
         errors = {
@@ -76,7 +76,7 @@ class Ends:
         for name, error in errors.items():
             self.ends([name, "-o", "out.c"], 1, f"foreread-slice: {error}")
             self.ends([name], 1, f"foreread-slice: {error}")
-            # Other sources are translated all the same.
+            # Other sources are translated nevertheless.
             self.ends([name, "reads.c", "--out-dir", "."], 1, f"foreread-slice: {error}", writes=["1.c"])
             # For the driver, which has compiled the program already.
             account = json.loads(self.ends(["--json", name], 0))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs one case: translates its C or C++, checks what was printed, and runs the result.
+"""Runs one case: translates its C or C++, checks the printed text, and runs the result.
 
-A case is a file in C or C++.  Lines of the form `//: WORD rest` say what is expected of it:
+A case is a file in C or C++.  Lines of the form `//: WORD rest` are its expectations:
 
-    UNIT name          what follows up to the next UNIT is a source file of its own
+    UNIT name          the lines up to the next UNIT are a separate source file
     ARGS options       options for foreread-slice
     CFLAGS options     options for the compiler
     KEEPS text         the prefetch functions contain this text (spaces do not matter)
@@ -13,21 +13,20 @@ A case is a file in C or C++.  Lines of the form `//: WORD rest` say what is exp
     WHY name text      … and the reason
     FILE path word     the account of this file: data, configuration, output, input, unused
     ASSUMED text       an assumption that is reported
-    LOOKS text         loads that are not announced are reported with this
+    LOOKS text         loads that are not announced are reported with this text
     UNCHANGED          no unit is changed
     DATA path n        before running: a file of n bytes, byte i being i * 7 + i / 256
     TEXT path text     … or of this text (with \\n)
     INPUT text         standard input
-    RUN arguments      the translated program prints and answers what the original does, and what its prefetch
-                       thread reads is what it reads itself, by thread, call ID, file, offset and length
-                       (suites/addresses.py)
+    RUN arguments      the translated program has the output and status of the original, and its prefetch thread
+                       makes the program's reads: thread, call ID, file, offset and length (suites/addresses.py)
     COUNTS             … and the prefetch thread makes as many counted calls as the program
-    UNSEEN reason      … but nothing that it reads can be compared
-    DIFFERS reason     … but some reads differ, for a reason that docs/semantics.md names
+    UNSEEN reason      … but none of its reads can be compared
+    DIFFERS reason     … but some reads differ, for a reason in docs/semantics.md
     SHORT n            the prefetch functions have at most n lines
 
-Exit status: 0 as expected, 1 not, 77 if the result could not be run, or its prefetch thread could not,
-because the runtime is not built.
+Exit status: 0 as expected, 1 not, 77 if the result or its prefetch thread could not be run because the runtime is not
+built.
 """
 
 import json
@@ -130,7 +129,7 @@ class Case:
                 self.fail(f"not said: {text}: {account['unannounced']}")
 
     def build(self, folder, name, sources, flags, extra):
-        # The C compiler takes C++ for what it is by its name, and lacks only the library.
+        # The C compiler recognizes C++ by the file name, and lacks only the library.
         library = ["-lstdc++"] if any(each.endswith(".cpp") for each in sources) else []
         line = [self.compiler, "-w", *flags, *sources, "-o", os.path.join(folder, name), "-iquote", folder,
                 *extra, *library]

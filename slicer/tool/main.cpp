@@ -3,10 +3,10 @@
 //   foreread-slice prog.c… [-o OUT | --out-dir DIR] [-p BUILD_DIR] [-- compiler arguments]
 //   foreread-slice --json --out-dir DIR --compile-commands FILE
 //
-// Exit status: 0, whether or not there was anything to translate; 1 if a source could not be read or
-// parsed, if the translator failed, or if the translation could not be written; 2 for a command line it
-// does not understand.  With --json the account says which units failed and why, and the status is 0:
-// the driver has compiled the program already, and goes on with what it has.
+// Exit status: 0, whether or not there was anything to translate; 1 if a source could not be read or parsed, if the
+// translator failed, or if the translation could not be written; 2 for an invalid command line. With --json the account
+// lists the units that failed, with reasons, and the status is 0: the driver has compiled the program already and
+// continues with the other units.
 #include "Translator.h"
 
 #include "clang/Tooling/JSONCompilationDatabase.h"
@@ -224,7 +224,7 @@ int deliver(const Translation &T) {
   }
   if (Json)
     llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(account(T, Paths)));
-  // A failure of the translator is the same for all units, and is said once.
+  // A failure of the translator is the same for all units and is printed once.
   std::set<std::string> Errors;
   for (size_t I = 0; I < T.Units.size() && !Json; ++I)
     if (T.Failed[I])
@@ -240,10 +240,10 @@ int deliver(const Translation &T) {
   return Status;
 }
 
-// Of the thread that translates, in bytes.
+// Stack of the translating thread, in bytes.
 constexpr unsigned Stack = 1u << 30;
 
-// What is said of a program that is left whole as such: in one piece, for handlers that may do little.
+// Accounts of a program that is left whole, prepared in advance: handlers may do little.
 std::string TooLong, TooLarge;
 
 [[noreturn]] void leave(const std::string &Whole) {
@@ -281,7 +281,7 @@ void watchTime(size_t Units) {
   alarm(Limit);
 }
 
-// The machine is not to be brought down by a program that is large, or by a fault of the translator's.
+// Protects the machine from programs that are too large, and from faults of the translator.
 void watchMemory(size_t Units) {
   TooLarge = told(Units, "the program takes too much memory to translate");
   std::set_new_handler(outOfMemory);
@@ -289,7 +289,7 @@ void watchMemory(size_t Units) {
   rlim_t Most = rlim_t(Memory) << 20;
   if (Most == 0)
     Most = rlim_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / 2;
-  // Pages of the process: all, in memory, shared, code, libraries (none), data.
+  // Pages of the process: total, resident, shared, code, libraries (0), data.
   rlim_t Page = sysconf(_SC_PAGESIZE), Pages[6] = {};
   std::ifstream Used("/proc/self/statm");
   for (rlim_t &Each : Pages)
@@ -334,8 +334,7 @@ int main(int Count, char **Values) {
   Chosen.Prefetch.assign(Prefetch.begin(), Prefetch.end());
   Chosen.Pure.assign(Pure.begin(), Pure.end());
 
-  // Deeply nested programs need a deep stack, and no program may bring the translator down: what
-  // fails is left whole.
+  // Deeply nested programs need a deep stack. A program that makes the translator fail is left whole.
   Translation Result;
   watchTime(Units.size());
   watchMemory(Units.size());
@@ -347,6 +346,6 @@ int main(int Count, char **Values) {
   alarm(0);
   int Status = deliver(Result);
   llvm::errs().flush();
-  // Nothing that is left is worth taking down in order, and after a fault it might not be possible.
+  // Without cleaning up, which a fault may have made impossible.
   _exit(Status);
 }

@@ -1,5 +1,5 @@
-//! What the preload observer costs a program: ns added to a hot 4 KiB pread, and µs added
-//! to starting a process, in each mode against the plain program.
+//! The cost of the preload observer: ns added to a hot 4 KiB pread, and µs added to starting a process, for each mode compared with the
+//! plain program.
 //!
 //! `cargo bench -p foreread-tests --bench observer`
 
@@ -83,7 +83,7 @@ fn library() -> PathBuf {
     path
 }
 
-/// Does some work with commands that run in a mode, while somebody reads what they report.
+/// Runs `work` with a function that makes commands in a mode, while another thread reads their reports.
 fn under<T>(mode: Option<Mode>, work: impl FnOnce(&dyn Fn(&Path) -> Command) -> T) -> T {
     let mut ring = Ring::create(Clock::detect()).expect("a ring");
     let name = ring.env_value();

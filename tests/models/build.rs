@@ -1,4 +1,4 @@
-//! Has the sources that lie elsewhere compiled with loom's atomics and locks.
+//! Compiles the sources of other crates with loom's atomics and locks.
 
 fn main() {
     println!("cargo::rustc-cfg=loom");

@@ -1,5 +1,5 @@
-/* Reads the file in argv[2] in the way of argv[1], and prints what each read gave: how much by its status, a sum of the bytes
- * in memory, and where the pointer was. With MARKED in the environment each bit of what was read is turned over. */
+/* Reads the file in argv[2] in the way that argv[1] names, and prints the result of each read: the bytes by its status, a sum of the
+ * bytes in memory, and the file pointer. With MARKED in the environment each bit read is inverted before the sum. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -25,11 +25,11 @@ static void say(const char *name, MPI_Status *status) {
     for (size_t one = 0; one < sizeof data; one++)
         sum = sum * 31 + (data[one] == 0xaa ? 0xaa : (unsigned char)(data[one] ^ marked));
     printf("%d %s %lld %lld %lx\n", rank, name, (long long)bytes, (long long)at, sum);
-    /* No byte of the file is this one or its opposite: what was not read is told from what was. */
+    /* No byte of the file is 0xaa or its complement, so unread bytes can be distinguished from read ones. */
     memset(data, 0xaa, sizeof data);
 }
 
-/* This rank's 300 bytes of each 1300. */
+/* This rank's 300 bytes of every 1300. */
 static void view(void) {
     MPI_Datatype blocks, whole;
     MPI_Type_vector(40, 300, 1300, MPI_BYTE, &blocks);
@@ -40,7 +40,7 @@ static void view(void) {
     MPI_Type_free(&whole);
 }
 
-/* Every kind of read that ends within its call, or does not. */
+/* Every kind of read, blocking and non-blocking. */
 static void reads(void) {
     MPI_Status status;
     MPI_Request request;
@@ -56,14 +56,14 @@ static void reads(void) {
     MPI_File_iread(file, data, BLOCK, MPI_BYTE, &request), MPI_Wait(&request, &status), say("iread", &status);
     MPI_File_read_ordered(file, data, BLOCK, MPI_BYTE, &status), say("ordered", &status);
     MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
-    /* Whoever comes first has the first block: the sum alone differs. */
+    /* The first rank to call would get the first block and the sums would differ, so only rank 0 calls. */
     if (rank == 0)
         MPI_File_read_shared(file, data, BLOCK, MPI_BYTE, &status), say("shared", &status);
-    /* Memory with holes: 64 bytes of each 100. */
+    /* Memory with holes: 64 bytes of every 100. */
     MPI_Type_vector(1000, 64, 100, MPI_BYTE, &memory);
     MPI_Type_commit(&memory);
     MPI_File_read_at(file, mine, data, 2, memory, &status), say("holes", &status);
-    /* A file with holes: data sieving, then two phases. */
+    /* A file with holes: read by data sieving, then in two phases. */
     view();
     MPI_File_read(file, data, 20000, MPI_BYTE, &status), say("view", &status);
     MPI_File_read_all(file, data, 20000, MPI_BYTE, &status), say("view_all", &status);
@@ -71,7 +71,7 @@ static void reads(void) {
     MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
 }
 
-/* Reads that reach the end of the file, and beyond: their last bytes are the file system's. */
+/* Reads up to and beyond the end of the file: their last bytes come from the file system. */
 static void ends(void) {
     MPI_Status status;
     MPI_Offset size;
@@ -83,7 +83,7 @@ static void ends(void) {
     MPI_File_read_at(file, 0, data, 0, MPI_BYTE, &status), say("nothing", &status);
 }
 
-/* All of the file, by each rank. */
+/* Each rank reads the whole file. */
 static void all(const char *name) {
     MPI_Status status;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -93,7 +93,7 @@ static void all(const char *name) {
 
 static void put(int round, unsigned char *block, size_t len) { memset(block, 0x20 + round * 16 + rank, len); }
 
-/* Each rank writes in all ways what all ranks read then, as the write is over. */
+/* Each rank writes in every way; after each write all ranks read the whole file. */
 static void writes(void) {
     static unsigned char block[3 * PAGE];
     char name[20];
@@ -119,7 +119,7 @@ static void writes(void) {
             MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
             break;
         case 9:
-            /* By the ranks in turn: what data sieving reads around its bytes is written back. */
+            /* The ranks write one after the other, because data sieving writes back the bytes that it read around its own. */
             view();
             for (int turn = 0; turn < ranks; turn++, MPI_Barrier(MPI_COMM_WORLD))
                 if (turn == rank)
@@ -134,7 +134,7 @@ static void writes(void) {
     }
 }
 
-/* Writes with holes: data sieving reads what is around them, and writes it back. */
+/* Writes with holes: data sieving reads the bytes around them and writes them back. */
 static void sieve(void) {
     static unsigned char block[20000];
     MPI_Status status;
@@ -146,7 +146,7 @@ static void sieve(void) {
     MPI_File_write_all(file, block, sizeof block, MPI_BYTE, &status);
 }
 
-/* Writes of some ranks while others read what is not written, and then all read all: with syncs, as MPI asks for it. */
+/* One rank writes while the others read another place; then all ranks read the written bytes, with the syncs that MPI requires. */
 static void at_once(void) {
     static unsigned char block[PAGE];
     MPI_Status status;
@@ -173,7 +173,7 @@ static void at_once(void) {
     all("end");
 }
 
-/* Another program writes to the file, which is seen after a sync, and where it is opened anew. */
+/* Another program writes to the file. Its bytes are visible after a sync, and after the file is opened again. */
 static void others(const char *path) {
     char command[5000];
     for (int round = 0; round < 2; round++) {
@@ -195,7 +195,7 @@ static void others(const char *path) {
     }
 }
 
-/* Each rank reads while the others wait for it in a call of MPI: they answer for their pages. */
+/* Each rank reads while the others wait in a call of MPI: their processes serve their pages meanwhile. */
 static void in_turn(void) {
     MPI_Status status;
     MPI_Offset size;
@@ -210,7 +210,7 @@ static void in_turn(void) {
     }
 }
 
-/* Reads into memory that cannot be written to, or only in part, and that is not there. */
+/* Reads into memory that is read-only, read-only in part, or not mapped. */
 static void unwritable(void) {
     unsigned char *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(pages + PAGE, PAGE, PROT_READ);
@@ -257,7 +257,7 @@ int main(int argc, char **argv) {
         all("once");
     else if (strcmp(name, "unwritable") == 0)
         unwritable();
-    /* The last rank is gone without a word, or kills itself, while it has the file open. */
+    /* The last rank exits without MPI_Finalize, or kills itself, with the file open. */
     else if (strcmp(name, "exit") == 0 && rank == ranks - 1)
         exit(7);
     else if (strcmp(name, "kill") == 0 && rank == ranks - 1)

@@ -1,5 +1,5 @@
-/* Changes the file in argv[1] in each way there is, argv[2] times, at random places and after random reads. All ranks read it then
- * by MPI_File_read_at, and say for each way how many bytes were not what the file holds. */
+/* Changes the file in argv[1] in every way, argv[2] times each, at random places and after random reads. After each change all ranks
+ * read the file by MPI_File_read_at; for each way they print the number of bytes that differed from the file's. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -22,9 +22,9 @@ enum { SIZE = 1 << 20, MOST = 100000 };
 static int rank, fd, source;
 static MPI_File file;
 static const char *path;
-/* What the file holds. */
+/* The bytes of the file. */
 static char model[SIZE], data[SIZE];
-/* The change: bytes, their place and their number. */
+/* The change: its bytes, offset and length. */
 static char block[MOST + 1];
 static off_t at;
 static size_t len;
@@ -36,7 +36,7 @@ static void must(int right, const char *what) {
     }
 }
 
-/* The same numbers in all ranks. */
+/* The same random numbers in all ranks. */
 static size_t below(size_t most) {
     static uint64_t state = 7;
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -66,7 +66,7 @@ static void with_fprintf(void) { with_stdio(1); }
 static void with_dprintf(void) {
     must(lseek(fd, at, SEEK_SET) == at && dprintf(fd, "%.*s", (int)len, block) == (int)len, "dprintf");
 }
-/* The bytes, in a file of their own. */
+/* Writes the bytes to a file of their own. */
 static void put_source(void) { must(ftruncate(source, 0) == 0 && pwrite(source, block, len, 0) == (ssize_t)len, "source"); }
 static void with_copy_file_range(void) {
     off_t from = 0, to = at;
@@ -100,7 +100,7 @@ static void with_splice(void) {
     }
     close(ends[0]), close(ends[1]);
 }
-/* The end of the file is cut off, and comes back as zeros. */
+/* Cuts off the end of the file, which returns as zeros. */
 static void with_truncate(void) { must(truncate(path, at) == 0 && truncate(path, SIZE) == 0, "truncate"); }
 static void with_syscall_ftruncate(void) {
     must(syscall(SYS_ftruncate, fd, at) == 0 && syscall(SYS_ftruncate, fd, (off_t)SIZE) == 0, "SYS_ftruncate");
@@ -114,7 +114,7 @@ static void with_aio(void) {
     const struct aiocb *all[] = {&request};
     must(aio_write(&request) == 0 && aio_suspend(all, 1, NULL) == 0 && aio_return(&request) == (ssize_t)len, "aio_write");
 }
-/* Pages that are not dirty: the kernel sees the first store to each. */
+/* The pages are clean, so the kernel notices the first store to each. */
 static void with_mapping(void) {
     must(fdatasync(fd) == 0, "fdatasync");
     char *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -140,7 +140,8 @@ static void with_mpi(void) {
     must(MPI_File_write_at(file, at, block, (int)len, MPI_BYTE, &status) == MPI_SUCCESS, "MPI_File_write_at");
 }
 
-/* The ways; how many of the rounds they are tried in, one of so many; whether they leave zeros, from the place or to the end. */
+/* A way to change the file: its name and function; it is tried in one of this many rounds; whether it leaves zeros; whether they go
+ * to the end. */
 static const struct way {
     const char *name;
     void (*change)(void);
@@ -166,7 +167,7 @@ static const struct way {
     {"MPI_File_write_at", with_mpi, 1, 0, 0},
 };
 
-/* Reads a piece of the file; how many of its bytes are wrong. */
+/* Reads a part of the file; returns the number of wrong bytes. */
 static size_t wrong_in(off_t from, size_t bytes) {
     MPI_Status status;
     size_t wrong = 0;
@@ -201,7 +202,7 @@ int main(int argc, char **argv) {
             at = (off_t)below(SIZE - len);
             memset(block, 'a' + (int)below(26), len);
             size_t reads = below(3), pause = below(3) * 100;
-            /* Makes what others have changed visible, as MPI_File_sync does, but writes nothing to the device. */
+            /* Makes changes of other processes visible, as MPI_File_sync does, but writes nothing to the device. */
             MPI_File_set_atomicity(file, 0);
             for (size_t read = 0; read < reads; read++)
                 wrong += wrong_anywhere();

@@ -1,7 +1,7 @@
-/* Calls every function of the C library that the libraries for MPI stand in front of, with arguments good, null, closed, foreign,
- * of the wrong kind and hostile, while the file in argv[1] is open by MPI-IO. Each call is made in a child of its own and
- * printed: what it returned, errno, what it wrote, which descriptors there are after it with which cursors, and how the child
- * ended. Two runs that print the same did the same. */
+/* Calls every function of the C library that the MPI libraries interpose, with good, null, closed, foreign, wrong and hostile
+ * arguments, while the file in argv[1] is open by MPI-IO. Each call is made in a child of its own, which prints: the return value,
+ * errno, the bytes written, the open descriptors and their cursors, and how the child ended. Two runs with equal output behaved the
+ * same. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static void surroundings(void) {
     put(need(open(".", O_RDONLY | O_DIRECTORY)), DIRECTORY);
     put(need(open("/dev/null", O_RDWR)), NOTHING);
     put(need(open(data_path, O_PATH)), PATH_ONLY);
-    /* By calls that no library sees: the file is as long as ever, and begins with the same bytes. */
+    /* By calls that no library intercepts: the file keeps its length and its first bytes. */
     need(syscall(SYS_ftruncate, BOTH, (long)size));
     need(syscall(SYS_pwrite64, BOTH, "the first bytes", 15L, 0L));
 }
@@ -78,7 +78,7 @@ static unsigned sum(void) {
     return sum;
 }
 
-/* Prints by raw calls. */
+/* Prints by raw system calls. */
 static void say(const char *format, ...) {
     char line[1024];
     va_list list;
@@ -124,7 +124,7 @@ static int number;
         say(" ended %x\n", status);                                                                                             \
     } while (0)
 
-/* An asynchronous call to its end: what its result was, and what aio_error(3) said of it. */
+/* Makes an asynchronous call and waits for its end: its result, and the value of aio_error(3). */
 #define AIO(start, fail, end, block, fd_, to, len, at)                                                                          \
     ({                                                                                                                          \
         memset(&block, 0, sizeof block);                                                                                        \
@@ -193,13 +193,13 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     data_path = argv[argc - 1];
     char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    /* Nothing comes to lie there. */
+    /* No other mapping will be placed here. */
     need(mprotect(pages + 4096, 4096, PROT_NONE));
     edge = pages + 4095;
     read_only = pages + 2 * 4096;
     need(mprotect(read_only, 4096, PROT_READ));
     signal(SIGPIPE, SIG_IGN);
-    /* MPI may have a handler that prints. */
+    /* MPI may have installed a handler that prints. */
     signal(SIGSEGV, SIG_DFL);
     signal(SIGBUS, SIG_DFL);
     struct stat stat_of_data;

@@ -1,5 +1,5 @@
-/* Reads every second 64 KiB of the file argv[1] past the page cache, and prints what they come to. The file argv[2] is read through the
- * page cache before. MPI has no call for that: the descriptor that MPI has open is told to. The rank sleeps after each read. */
+/* Reads every second 64 KiB of the file argv[1] with direct I/O, and prints a sum of the bytes. The file argv[2] is read through the
+ * page cache before. MPI has no call for direct I/O, so O_DIRECT is set on MPI's own descriptor. The rank sleeps after each read. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -17,7 +17,7 @@ static MPI_File open_file(const char *path) {
     return file;
 }
 
-/* Descriptors of the file in this process. */
+/* Sets O_DIRECT on all descriptors of the file in this process. */
 static void read_past_the_page_cache(const char *path) {
     struct stat wanted, has;
     stat(path, &wanted);

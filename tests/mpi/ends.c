@@ -1,4 +1,4 @@
-/* Ends as argv[1] says: abort, exit (both rank 1), none (MPI is not begun), or in good order. */
+/* Ends in the way that argv[1] names: abort, exit (both by rank 1), none (MPI is not initialised), or in order. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

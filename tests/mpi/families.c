@@ -1,4 +1,4 @@
-/* Reads and writes the file in argv[2] by the family of calls in argv[1], as tests/tests/mpi.rs expects. The file has 1 MiB. */
+/* Reads and writes the file in argv[2] with the family of calls in argv[1], as tests/tests/mpi.rs expects. The file has 1 MiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static char data[2 * BLOCK];
 
 static int is(const char *name, const char *wanted) { return strcmp(name, wanted) == 0; }
 
-/* Blocks of all ranks in turn. */
+/* The ranks' blocks alternate. */
 static MPI_Offset mine(int round) { return ((MPI_Offset)round * ranks + rank) * BLOCK; }
 
 static void view(MPI_Offset displacement, MPI_Datatype elementary, MPI_Datatype type) {
@@ -56,9 +56,9 @@ static void by_view(const char *how) {
         view(rank, MPI_BYTE, type);
     }
     MPI_File_read_all(file, data, 4000, MPI_BYTE, MPI_STATUS_IGNORE);
-    /* And on from there. */
+    /* One more read from the pointer's position. */
     MPI_File_read(file, data, 400, MPI_BYTE, MPI_STATUS_IGNORE);
-    /* More pieces than are reported one by one. */
+    /* The read has more pieces than are reported singly. */
     if (is(how, "million"))
         MPI_File_read(file, data, 5000, MPI_BYTE, MPI_STATUS_IGNORE);
 }
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (strstr(family, "end_of_file")) {
-        /* 100 bytes are left where this begins, and none where the next one does. */
+        /* The file ends 100 bytes after the start of this read, and before the start of the next one. */
         MPI_File_read_at(file, (1 << 20) - 100, data, BLOCK, MPI_BYTE, &status);
         if (is(family, "iread_end_of_file"))
             MPI_File_iread_at(file, (1 << 20) - 100, data, BLOCK, MPI_BYTE, &request), MPI_Wait(&request, &status);
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return 0;
     }
-    /* Individual pointers begin where this rank's part does. */
+    /* Each rank's individual pointer begins at its own part. */
     MPI_File_seek(file, (MPI_Offset)rank * ROUNDS * BLOCK, MPI_SEEK_SET);
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Offset at = mine(round);

@@ -1,4 +1,4 @@
-/* Loads the library in argv[1], which links MPI, apart from all else, as Python does, and begins what is in it. */
+/* Loads the library in argv[1], which links MPI, into a scope of its own (as Python does), and calls its function. */
 #include <dlfcn.h>
 #include <stdio.h>
 

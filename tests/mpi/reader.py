@@ -1,4 +1,4 @@
-# Reads a file by mpi4py, each rank its blocks; or with "slabs" hyperslabs of an HDF5 file by h5py, each rank its columns.
+# Reads a file by mpi4py, each rank its blocks; with "slabs" it reads hyperslabs of an HDF5 file by h5py, each rank its columns.
 import hashlib
 import sys
 
@@ -22,5 +22,5 @@ else:
         file.Read_at(at * len(block), block)
         digest.update(block)
     file.Close()
-# One write, which other ranks' output does not break in two.
+# One write, which the output of other ranks does not split.
 sys.stdout.write(f"rank {rank}: {digest.hexdigest()}\n")

@@ -1,12 +1,13 @@
-/* Stands in for foreread: makes a segment of the collective cache, puts a file into it, and runs a program with it.
+/* Stands in for foreread: creates a segment of the collective cache, puts a file into it, and runs a program with it.
  *
  *     seed LIBRARY FILE HOW COUNTS PROGRAM…
  *
- * HOW is made of words: `whole`, all pages of the file; `parts`, those alone whose number is this rank's modulo the number of
- * ranks; `none`; `marked`, with each bit of the file turned over, so that what was served can be told from what was read; `kept`,
- * what is made void is read anew all the time; `stuck`, all pages seem to be on their way for ever; `waited`, each comes once
- * somebody waits for it, with `slow` 4 ms later. The longest read so far is said to have taken a second; with `slow` 10 ms; with `new`
- * there was none. What makes it no segment: another `token` or `version`, more `slots` than there are, `unsealed`. In the end the counts are written to COUNTS.RANK. */
+ * HOW is made of words: `whole`, all pages of the file; `parts`, only the pages whose number is this rank's modulo the number
+ * of ranks; `none`; `marked`, with each bit of the file inverted, so that bytes from the cache can be distinguished from bytes
+ * that were read; `kept`, void pages are filled again all the time; `stuck`, all pages seem to be on their way for ever;
+ * `waited`, each page comes once a process waits for it, with `slow` 4 ms later. The header claims that the slowest read so far
+ * took a second; with `slow` 10 ms; with `new` there was no read. Some words make the segment invalid: another `token` or
+ * `version`, more `slots` than there are, `unsealed`. At the end the counts are written to COUNTS.RANK. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static uint64_t version(const struct stat *status) {
 
 static int is(const char *word) { return strstr(how, word) != NULL; }
 
-/* Whether the file has been in its state for longer than time stamps are coarse. */
+/* True if the file has been unchanged for longer than the granularity of time stamps. */
 static int is_settled(void) {
     struct stat status;
     struct timespec now;
@@ -51,7 +52,7 @@ static int is_settled(void) {
     return (now.tv_sec - status.st_ctim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - status.st_ctim.tv_nsec > 20000000;
 }
 
-/* Marks all parts of a slot as being filled, if none is there or on its way. */
+/* Marks all parts of a slot as being filled, if none of them is present or on its way. */
 static int claim(uint32_t number) {
     struct segment_slot *slot = &segment.slots[number];
     atomic_fetch_add(&segment.header->claimed, 1);
@@ -60,7 +61,7 @@ static int claim(uint32_t number) {
     return (uint32_t)word == 0 && atomic_compare_exchange_strong(&slot->word, &word, word | 0xffff0000);
 }
 
-/* Fills a slot that was claimed with its page, by the rules of segment.h. */
+/* Fills a claimed slot with its page, by the rules of segment.h. */
 static void fill(uint32_t number) {
     struct segment_slot *slot = &segment.slots[number];
     struct stat before, after;

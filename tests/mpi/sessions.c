@@ -1,6 +1,6 @@
-/* As strided.c, in a program that uses sessions of MPI 4 alone: there is no MPI_COMM_WORLD.
-   A rank that cannot open the file says so and ends in order: the launcher kills the other ranks
-   of one that fails, and whose status it then returns is a race. */
+/* As strided.c, in a program that uses only sessions of MPI 4: there is no MPI_COMM_WORLD.
+   A rank that cannot open the file prints that and ends normally: if it failed, the launcher would kill
+   the other ranks, and the launcher's status would depend on a race. */
 #include <mpi.h>
 #include <stdio.h>
 

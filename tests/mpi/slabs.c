@@ -1,5 +1,5 @@
-/* Reads hyperslabs of a two-dimensional dataset of an HDF5 file by parallel HDF5, each rank its columns, collectively and
- * independently in turn. With "make" first writes the file, all ranks together. */
+/* Reads hyperslabs of a two-dimensional dataset of an HDF5 file by parallel HDF5, each rank its columns, alternating collective and
+ * independent reads. With "make" all ranks first write the file together. */
 #include <hdf5.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A file system that takes 50 ms for a read. */
+/* Makes each read take 50 ms, like a slow file system. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-/* Reads every second 64 KiB of this rank's part of the file in argv[1], and prints what they come to. With a second argument
- * the parts lie one after the other, else blocks of all ranks lie in turn; with a third one everything is read. */
+/* Reads every second 64 KiB of this rank's part of the file in argv[1], and prints a sum of the bytes. With a second argument each
+ * rank's part is contiguous, otherwise the ranks' blocks alternate; with a third one every block is read. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

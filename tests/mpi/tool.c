@@ -1,4 +1,4 @@
-/* A tool of the profiling interface: counts reads, and says so at the end. */
+/* A tool of the profiling interface: counts reads, and prints the count at the end. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Sleeps between two reads of a file, long enough for the supervisor to give up. */
+/* Waits for a line of input after its first read of a file, and again before its end, so that the test can look at it meanwhile. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[64];

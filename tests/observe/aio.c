@@ -1,4 +1,4 @@
-/* Asynchronous reads, taken one by one and as a list, beside a write and a read that fails. */
+/* Asynchronous reads, one by one and as a list, with a write and a failing read among them. */
 #include "observe.h"
 #include <aio.h>
 

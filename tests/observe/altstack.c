@@ -1,4 +1,4 @@
-/* A handler on as small a stack as handlers used to have opens a file, reads it, and ends the program. */
+/* A signal handler on a stack of the traditional minimum size opens a file, reads it, and ends the program. */
 #include "observe.h"
 #include <signal.h>
 static const char *data;

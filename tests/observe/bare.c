@@ -1,5 +1,5 @@
-/* System calls of its own and no library at all, as a Go program makes them: a read, a read at a place, and one at the cursor. Given more
- * than a path, it stops before its end, for observers to look. */
+/* Issues system calls itself without any library, as a Go program does: a read, a read at an offset, and a read at the cursor. With
+ * more arguments than a path it stops before its end, so that observers can look. */
 #include <asm/signal.h>
 #include <asm/unistd.h>
 static long call(long number, long a, long b, long c, long d) {

@@ -1,4 +1,4 @@
-/* Opens by name what descriptors have open already: another place in the same file. */
+/* Opens, by the names of their descriptors, files that are open already: each gets another cursor in the same file. */
 #include "observe.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* A thread cancelled within a read is unwound through the hook. */
+/* A thread that is cancelled within a read is unwound through the hook. */
 #include "observe.h"
 static int pipes[2], cleaned;
 static volatile int begun;
@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
     int fd = check(open(argv[argc - 1], O_RDONLY));
     check(pipe(pipes));
     check(pthread_create(&thread, NULL, run, &fd));
-    /* On a busy machine it may take long to begin. Then it is given time to come into its second read. */
+    /* On a busy machine the thread may start late. It then gets time to enter its second read. */
     while (!begun)
         usleep(1000);
     usleep(20000);

@@ -1,4 +1,4 @@
-/* The only thread cancels itself, which takes effect at its next read, one more of many alike. */
+/* The only thread cancels itself, which takes effect in its next read, one of many equal reads. */
 #include "observe.h"
 static int expected;
 static void clean(void *argument) {

@@ -1,4 +1,4 @@
-/* close, close_range, closefrom: a number used again means the new file. */
+/* close, close_range, closefrom: a descriptor number used again means the new file. */
 #include "observe.h"
 #include <linux/close_range.h>
 int main(int argc, char **argv) {
@@ -14,7 +14,7 @@ int main(int argc, char **argv) {
     if (check(open(data, O_RDONLY)) != fd)
         return 2;
     check(read(fd, buffer, 30));
-    /* Only marked, not closed. */
+    /* Only marked for closing at exec, not closed. */
     check(close_range(fd, fd, CLOSE_RANGE_CLOEXEC));
     check(read(fd, buffer, 40));
     closefrom(fd);

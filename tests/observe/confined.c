@@ -1,5 +1,5 @@
-/* Confines itself, and reads on: by a filter that allows little more than to read and to end, strictly, or without the
- * time-stamp counter. Standard input is the data, which nobody has seen it open. */
+/* Confines itself and reads on: by a filter that allows little besides reading and ending, by strict mode, or without the time-stamp
+ * counter. Standard input is the data file, whose opening no observer saw. */
 #include "observe.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -32,12 +32,12 @@ static volatile int is_there, was_read;
 static void *waits(void *argument) {
     char byte;
     is_there = 1;
-    /* Reads what nobody has read before, under a filter that another thread has put in place. */
+    /* Reads a file not read before, under a filter that another thread has installed. */
     while (__atomic_load_n((int *)argument, __ATOMIC_SEQ_CST) == 0)
         ;
     check(pread(0, &byte, 1, 77));
     was_read = 1;
-    /* To end takes more calls than the filter allows. */
+    /* Ending takes more calls than the filter allows. */
     for (;;)
         ;
 }
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     pthread_t thread;
     if (strcmp(how, "threads") == 0) {
         check(-pthread_create(&thread, NULL, waits, &go));
-        /* To begin takes more calls than the filter allows. */
+        /* Starting the thread takes more calls than the filter allows. */
         while (!is_there)
             ;
     }
@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
     }
     int len = snprintf(buffer, sizeof buffer, "%lx\n", sum);
     check(write(1, buffer, len));
-    /* Strict mode allows no exit but a thread's. */
+    /* Strict mode allows no exit except that of a thread. */
     if (strcmp(how, "strict") == 0)
         syscall(SYS_exit, 0);
     return 0;

@@ -1,6 +1,6 @@
-/* Calls every function that the preload library interposes, with arguments good, null, closed, foreign, of the wrong kind and
- * hostile. Each call is made in a child of its own, in the same surroundings, and printed: what it returned, errno, what it
- * wrote, which descriptors there are after it, and how the child ended. Two runs that print the same did the same. */
+/* Calls every function that the preload library interposes, with good, null, closed, foreign, wrong and hostile arguments. Each call
+ * is made in a child of its own, in the same surroundings, which prints: the return value, errno, the bytes written, the open
+ * descriptors, and how the child ended. Two runs with equal output behaved the same. */
 #include "observe.h"
 #include <aio.h>
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include <grp.h>
 
 extern char **environ;
-/* Of the C library, without a declaration. */
+/* Functions of the C library without a declaration. */
 extern ssize_t __read_chk(int, void *, size_t, size_t);
 extern ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 extern ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
@@ -79,7 +79,7 @@ static unsigned sum(const void *at, size_t len) {
     return sum;
 }
 
-/* Prints by raw calls, from memory of its own. */
+/* Prints by raw system calls, from memory of its own. */
 static void say(const char *format, ...) {
     char line[1024];
     va_list list;
@@ -89,7 +89,7 @@ static void say(const char *format, ...) {
     syscall(SYS_write, 1, line, (size_t)len);
 }
 
-/* The descriptors: which there are, of what, with which flags and cursor. */
+/* Prints the open descriptors: their types, flags and cursors. */
 static void descriptors(void) {
     say(" [");
     for (int fd = 0; fd < 80; fd++) {
@@ -105,7 +105,7 @@ static void descriptors(void) {
 
 static int number;
 
-/* Makes one call in a child, which prints what came of it. */
+/* Makes one call in a child, which prints the result. */
 #define TRY(label, type, call)                                                                  \
     do {                                                                                        \
         say("%d %s", number++, label);                                                          \
@@ -125,7 +125,7 @@ static int number;
         say(" ended %x\n", status);                                                             \
     } while (0)
 
-/* A pointer that was returned: whether there is one. */
+/* For a returned pointer: true if it is not null. */
 #define POINTER(call) ((call) != NULL)
 
 static void reading(void) {
@@ -136,7 +136,7 @@ static void reading(void) {
         int fd = FDS[f];
         for (size_t p = 0; p < COUNT(places); p++)
             for (size_t l = 0; l < COUNT(lengths); l++) {
-                /* What may be written has to fit. */
+                /* Written bytes must fit into the memory. */
                 size_t len = lengths[l] == 5000 && places[p] == buffer ? 200 : lengths[l];
                 if (len > 200 && places[p] == buffer)
                     continue;
@@ -196,7 +196,7 @@ static void opening(void) {
     for (size_t p = 0; p < COUNT(paths); p++)
         for (size_t f = 0; f < COUNT(flags); f++) {
             const char *path = paths[p];
-            /* A pipe that nobody reads is waited for. */
+            /* Without O_NONBLOCK the open of a pipe without a reader would wait. */
             int how = flags[f] | O_NONBLOCK;
             TRY("open", int, open(path, how, 0600));
             TRY("openat here", int, openat64(AT_FDCWD, path, how, 0600));
@@ -245,14 +245,15 @@ static void opening(void) {
     TRY("openat dirfd", int, ({ DIR *here = opendir("."); int fd = openat(dirfd(here), "data", O_RDONLY); closedir(here); read(fd, buffer, 9); fd; }));
 }
 
-/* Where times and inodes go, which differ from run to run. */
+/* Buffer for times and inodes, which differ from run to run. */
 static union { struct stat stat; struct statx statx; char bytes[512]; } answer;
 
-/* What was found, by the outcome of a call: its type and rights. */
+/* The result of a call that finds a file: the file's type and rights. */
 static long found(int outcome) { return outcome == 0 ? (long)answer.stat.st_mode : outcome; }
 static long found_by_statx(int outcome) { return outcome == 0 ? (long)answer.statx.stx_mode : outcome; }
 
-/* The path, in the last bytes before an unmapped page, none of which would end it: where an answer of that length is to go. */
+/* The path in the last bytes before an unmapped page, in memory without a terminating zero, where a result of that length is to be
+ * written. */
 static void *in_place(const char *path, size_t room) {
     memset(edge + 1 - room, 'x', room);
     return strcpy(edge + 1 - room, path);
@@ -556,7 +557,7 @@ static void raw(void) {
 }
 
 int main(int argc, char **argv) {
-    /* What comes of a wrong address may depend on the address. */
+    /* The result of a wrong address may depend on the address. */
     if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
         check(personality(ADDR_NO_RANDOMIZE));
         check(execv("/proc/self/exe", argv));

@@ -1,4 +1,4 @@
-/* More threads at once than there are rings. */
+/* More threads at once than rings. */
 #include "observe.h"
 enum { CROWD = 200 };
 static pthread_barrier_t barrier;

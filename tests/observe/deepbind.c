@@ -1,5 +1,5 @@
-/* Reads by a library that was loaded apart (RTLD_DEEPBIND): it finds the C library's functions before anybody else's. Built
- * with LIBRARY as the library, which lies beside the program. */
+/* Reads by a library loaded with RTLD_DEEPBIND, which finds the C library's functions before those of any other library. The same
+ * source built with LIBRARY is that library, which lies beside the program. */
 #include "observe.h"
 #ifdef LIBRARY
 void reads(const char *path) {

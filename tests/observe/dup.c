@@ -1,4 +1,4 @@
-/* dup, dup2, dup3 and fcntl: descriptors that share one cursor, and outlive each other. */
+/* dup, dup2, dup3 and fcntl: descriptors that share one cursor and outlive each other. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[100];
@@ -17,11 +17,11 @@ int main(int argc, char **argv) {
     int six = check(fcntl(five, F_DUPFD_CLOEXEC, 90));
     check(lseek(six, 1000, SEEK_SET));
     check(read(two, buffer, 70));
-    /* Another file takes the number of a duplicate. */
+    /* Another file gets the number of a duplicate. */
     int other = check(open("/etc/passwd", O_RDONLY));
     check(dup2(other, 77));
     check(read(77, buffer, 5));
-    /* The last descriptor has the cursor to itself, until it is duplicated again. */
+    /* The last descriptor is the only one with the cursor until it is duplicated again. */
     check(close(two));
     check(close(four));
     check(close(six));

@@ -1,4 +1,4 @@
-/* Reads until it has done so often enough, and says what it got. */
+/* Reads a given number of times, and prints a sum of the bytes. */
 #include "observe.h"
 int main(int argc, char **argv) {
     unsigned char buffer[64];

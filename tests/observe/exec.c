@@ -1,4 +1,4 @@
-/* Each member of the exec family in a child of its own, and a failing one survived. */
+/* Each member of the exec family in a child of its own, and a failing one after which the program goes on. */
 #include "observe.h"
 extern char **environ;
 static void wait_for(pid_t child) {

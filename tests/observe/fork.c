@@ -1,4 +1,4 @@
-/* fork: parent and child share the cursor of what was open. */
+/* fork: parent and child share the cursor of a file opened before. */
 #include "observe.h"
 #include <signal.h>
 int main(int argc, char **argv) {
@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
     }
     check(waitpid(child, &status, 0));
     check(read(fd, buffer, 30));
-    /* Past the C library. */
+    /* By a system call that the C library does not see. */
     child = check(syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L));
     if (child == 0) {
         check(read(fd, buffer, 40));

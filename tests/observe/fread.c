@@ -1,4 +1,4 @@
-/* fread: through the buffer, and past it for what is larger. */
+/* fread: small reads through the buffer, large ones past it. */
 #include "observe.h"
 int main(int argc, char **argv) {
     static char buffer[8192];

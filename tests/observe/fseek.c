@@ -1,4 +1,4 @@
-/* fseek, rewind, fsetpos and ungetc: within the buffer nothing is read. */
+/* fseek, rewind, fsetpos and ungetc: a move within the buffer reads nothing. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char line[9];

@@ -1,4 +1,4 @@
-/* fgetc, getc, and the unlocked ones that are expanded in place. */
+/* fgetc, getc, and the unlocked variants that are expanded inline. */
 #include "observe.h"
 int main(int argc, char **argv) {
     FILE *file = need(fopen(argv[argc - 1], "r"));

@@ -1,6 +1,6 @@
-/* Puts a system-call filter in place, and becomes another program under it, which reads. The filter allows what a program
- * that is linked dynamically begins with, and kills for calls that neither that nor the program makes. The filter comes by the
- * C library's function (`library`), by system calls that no library sees (`own`), or by the latter in a child (`child`). */
+/* Installs a system-call filter and executes another program under it, which reads. The filter allows the calls with which a
+ * dynamically linked program starts, and kills for calls that neither the start nor the program makes. It is installed by the C
+ * library's function (`library`), by system calls that no library sees (`own`), or by such calls in a child (`child`). */
 #include "observe.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 
 static const int REFUSED[] = {
-    /* First what a loader asks that is to load foreread's library: where that library is left out alone it may be refused. */
+    /* Calls by a loader that loads foreread's library; these may be refused if the library is left out. */
     SYS_readlink,
     SYS_getpid, SYS_getppid, SYS_gettid, SYS_geteuid, SYS_fcntl, SYS_readlinkat, SYS_mremap, SYS_madvise, SYS_prctl, SYS_lseek,
     SYS_getcwd, SYS_fadvise64, SYS_statfs, SYS_nanosleep, SYS_process_vm_readv, SYS_faccessat2,
@@ -41,7 +41,7 @@ static void filter(int is_own) {
         check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
-/* The program that is under the filter from its start, for half a second. */
+/* The program that runs under the filter from its start, for half a second. */
 static int heir(const char *path) {
     static char buffer[100];
     struct stat stat;
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
     }
     filter(strcmp(how, "library") != 0);
-    /* Of programs that cannot be started nothing is to be told. */
+    /* Nothing may be reported of a program that cannot be started. */
     char *words[] = {argv[0], "heir", path, NULL};
     execv("/does/not/exist", words);
     check(execv(argv[0], words));

@@ -1,5 +1,5 @@
-/* A thread like libforeread's, and one started by it: in a table of descriptors of their own, where the numbers of the
- * program's descriptors mean another file. What they do is not the program's. */
+/* A thread like libforeread's, and one started by it, in a table of descriptors of their own, where the numbers of the program's
+ * descriptors mean another file. Their reads are not the program's. */
 #include "observe.h"
 static const char *data, *other;
 static void read_other(void) {

@@ -1,5 +1,5 @@
-/* The time of one hot 4 KiB pread, in ns: the best of many rounds, since everything that
-   disturbs a round makes it slower. Naps let the supervisor keep up. */
+/* The time of one hot 4 KiB pread, in ns: the shortest of many rounds, because every disturbance makes
+   a round slower. Pauses let the supervisor catch up. */
 #include "observe.h"
 #include <time.h>
 static double now(void) {

@@ -1,4 +1,4 @@
-/* Reads through liburing: one at a time, several at once, as a vector, into a registered buffer, at the cursor, by a registered
+/* Reads through liburing: one at a time, several at once, as a vector, into a registered buffer, at the cursor, and by a registered
  * file. */
 #include "observe.h"
 #include <liburing.h>
@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
     io_uring_prep_read(io_uring_get_sqe(&ring), fd, buffer, 100, 12288);
     check(io_uring_submit(&ring));
     done(&ring, 1);
-    /* More than once around the ring. */
+    /* Nine requests wrap around the ring of four entries. */
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3; i++)
             io_uring_prep_read(io_uring_get_sqe(&ring), fd, buffer, 10, 1000 * (3 * round + i));
@@ -33,18 +33,18 @@ int main(int argc, char **argv) {
     io_uring_prep_read_fixed(io_uring_get_sqe(&ring), fd, buffer, 64, 7000, 0);
     check(io_uring_submit(&ring));
     done(&ring, 1);
-    /* Past the end of the file. */
+    /* Beyond the end of the file. */
     io_uring_prep_read(io_uring_get_sqe(&ring), fd, buffer, 8192, 19000);
     check(io_uring_submit(&ring));
     done(&ring, 1);
-    /* Not at a place: the reads after it are seen where they are. */
+    /* At the cursor, without an offset: the reads after it are seen at their own offsets. */
     io_uring_prep_read(io_uring_get_sqe(&ring), fd, buffer, 33, -1);
     check(io_uring_submit(&ring));
     done(&ring, 1);
     check(read(fd, buffer, 7));
     check(io_uring_register_files(&ring, &fd, 1) ? -1 : 0);
     io_uring_prep_read(io_uring_get_sqe(&ring), 0, buffer, 20, 300);
-    /* Of a registered file: not seen by the preload library. */
+    /* By a registered file: the preload library does not see it. */
     ring.sq.sqes[(ring.sq.sqe_tail - 1) & *ring.sq.kring_mask].flags |= IOSQE_FIXED_FILE;
     check(io_uring_submit(&ring));
     done(&ring, 1);

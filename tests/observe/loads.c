@@ -1,5 +1,5 @@
-/* One thread loads and unloads an object all the time; the others fork children that open and read. And an object is loaded
- * whose constructor waits for a thread that reads in every way for the first time. */
+/* One thread loads and unloads an object all the time; the others fork children that open and read. Then an object is loaded whose
+ * constructor waits for a thread that reads in every way for the first time. */
 #include "observe.h"
 #include <dlfcn.h>
 #ifdef CONSTRUCTOR

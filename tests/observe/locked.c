@@ -1,5 +1,5 @@
-/* As an unprivileged user, with the usual limit: locks all its memory, after some reads by two threads. Prints what is mapped
- * of files in memory, in KiB, and of that what a core file would hold. */
+/* As an unprivileged user with the usual limit: locks all its memory after some reads by two threads. Prints the size of its
+ * mappings of memory files (memfd), in KiB, and the part of it that a core file would contain. */
 #include "observe.h"
 #include <sys/resource.h>
 static const char *data;

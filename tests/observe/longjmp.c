@@ -1,4 +1,4 @@
-/* A signal handler leaves by siglongjmp, in the middle of reads and opens. Then, after a while, 200 reads, of 3 bytes each. */
+/* A signal handler leaves by siglongjmp in the middle of reads and opens. After a pause 200 reads of 3 bytes each follow. */
 #include "observe.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     }
     check(setitimer(ITIMER_REAL, &never, NULL));
     signal(SIGALRM, SIG_IGN);
-    /* The ring may be full of the events until here. Whoever empties it gets time for that. */
+    /* The ring may be full of the events so far. The pause lets the reader of the ring empty it. */
     usleep(200000);
     for (int i = 0; i < 200; i++)
         check(pread(fd, buffer, 3, 10 * i));

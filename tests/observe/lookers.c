@@ -1,4 +1,4 @@
-/* Threads that look the same names up side by side, each relative to the working directory: lookers THREADS TIMES. */
+/* Threads that look up the same names in parallel, each relative to the working directory: lookers THREADS TIMES. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Every way to look a name up, in the folder it is started in. */
+/* Every way to look up a name, in the folder in which the program is started. */
 #include "observe.h"
 #include <dirent.h>
 extern int __xstat(int, const char *, void *), __lxstat(int, const char *, void *), __fxstatat(int, int, const char *, void *, int);
@@ -10,7 +10,7 @@ static void list(DIR *directory) {
     check(closedir(directory));
 }
 
-/* Done to a file of its own name. */
+/* Makes the call on a file whose name is the way's. */
 #define EACH(name, call)                   \
     do {                                   \
         const char *path = name;           \
@@ -34,10 +34,10 @@ int main(void) {
     EACH("readlink", readlink(path, text, sizeof text));
     EACH("__readlink_chk", __readlink_chk(path, text, 100, sizeof text));
     EACH("syscall", syscall(SYS_newfstatat, AT_FDCWD, path, &stat_, 0));
-    /* Through a link, and the link itself. */
+    /* The link's target, and the link itself. */
     EACH("through", stat(path, &stat_));
     EACH("at", fstatat(AT_FDCWD, path, &stat_, AT_SYMLINK_NOFOLLOW));
-    /* Relative to a directory, and to one in that. */
+    /* Relative to a directory, and to a directory in that one. */
     int sub = check(open("sub", O_RDONLY | O_DIRECTORY));
     EACH("fstatat", fstatat(sub, path, &stat_, 0));
     EACH("faccessat", faccessat(sub, path, R_OK, 0));
@@ -46,18 +46,18 @@ int main(void) {
     int inner = check(openat(sub, "inner", O_RDONLY | O_DIRECTORY));
     EACH("./deep", fstatat(inner, path, &stat_, 0));
     EACH("../up", fstatat(inner, path, &stat_, 0));
-    /* As many directories are open as are kept, and the first is still known. */
+    /* After as many opens of directories as the library remembers, the first one is still known. */
     for (int n = 0; n < 100; n++) {
         int again = check(openat(sub, "inner", O_RDONLY | O_DIRECTORY));
         check(close(again));
     }
     EACH("after", fstatat(inner, path, &stat_, 0));
-    /* No name, none that there is, and what is open already. */
+    /* An empty name, a name that does not exist, and files that are open already. */
     check(fstatat(inner, "", &stat_, AT_EMPTY_PATH));
     check(fstat(inner, &stat_));
     if (stat("none", &stat_) == 0 || access("sub/none", R_OK) == 0 || opendir("none"))
         return 1;
-    /* Directories. */
+    /* Listings of directories. */
     list(opendir("opendir"));
     list(fdopendir(check(openat(sub, "fdopendir", O_RDONLY | O_DIRECTORY))));
     check(scandir("scandir", &found, NULL, NULL));
@@ -65,7 +65,7 @@ int main(void) {
     while (check(getdents64(raw, text, sizeof text)) > 0)
         ;
     check(open("opath", O_PATH));
-    /* Not looked at. */
+    /* Opened, but not looked up. */
     check(open("untouched", O_RDONLY));
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Descriptors have the lowest free number, whatever other threads do: map and unmap the file, and end children. */
+/* Descriptors get the lowest free number while other threads map and unmap the file and end children. */
 #include "observe.h"
 static const char *data;
 static volatile int done;
@@ -13,7 +13,7 @@ static void *maps(void *argument) {
 }
 int main(int argc, char **argv) {
     data = argv[argc - 1];
-    /* What was inherited. */
+    /* Inherited descriptors. */
     closefrom(3);
     int fd = check(open(data, O_RDONLY));
     pthread_t thread[2];
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
         check(close(0));
         wrong += open(data, O_RDONLY) != 0;
     }
-    /* All that is closed stays closed: nothing of anybody else's is among it. */
+    /* All closed numbers stay closed: none of them is a descriptor of the observer. */
     for (int round = 0; round < 200; round++) {
         for (int other = fd + 1; other < 64; other++)
             wrong += close(other) == 0;

@@ -1,4 +1,4 @@
-/* What all the observed programs need. */
+/* The parts that all observed programs use. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The value, if it is no failure. */
+/* Returns the value if it is no failure; otherwise ends the program. */
 static long check_at(long value, int line) {
     if (value < 0) {
         fprintf(stderr, "line %d: %s\n", line, strerror(errno));
@@ -28,7 +28,7 @@ static long check_at(long value, int line) {
 }
 #define check(value) check_at((long)(value), __LINE__)
 
-/* The pointer, if there is one. */
+/* Returns the pointer if it is valid; otherwise ends the program. */
 static void *need_at(void *value, int line) {
     if (!value || value == (void *)-1) {
         fprintf(stderr, "line %d: %s\n", line, strerror(errno));
@@ -38,12 +38,12 @@ static void *need_at(void *value, int line) {
 }
 #define need(value) need_at((void *)(value), __LINE__)
 
-/* Stops, for whoever has started this process and says so: observers look at what there is, and let it go on. */
+/* Stops the process if the process that started it asks for that by a variable: observers then look at the process, and let it go on. */
 static void hold(void) {
     const char *parent = getenv("FOREREAD_TEST_HOLD");
     if (parent && atoi(parent) == getppid())
         raise(SIGSTOP);
 }
 
-/* Before the end. */
+/* Stops before the end as well. */
 __attribute__((destructor)) static void hold_at_end(void) { hold(); }

@@ -1,4 +1,4 @@
-/* Every function that opens; each read of another length says which one it was. */
+/* Every function that opens; the length of each read shows which function opened the file. */
 #include "observe.h"
 #include <libgen.h>
 #include <linux/openat2.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     file = need(fopen64(made, "re"));
     take(dup(fileno(file)), 14);
     fclose(file);
-    /* A directory that takes the number of another. */
+    /* A directory that gets the number of another one. */
     check(close(base));
     if (check(open("/usr", O_RDONLY | O_DIRECTORY)) != base)
         return 1;

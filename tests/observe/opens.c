@@ -1,4 +1,4 @@
-/* Uses files as it is told to: opens WHAT PATH [NAME]. */
+/* Uses files as its arguments say: opens WHAT PATH [NAME]. */
 #include "observe.h"
 #include <dirent.h>
 
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
             check(raise(SIGSTOP));
             return 0;
         }
-        /* The child is there while observers look. */
+        /* The child exists while observers look. */
         check(waitpid(child, NULL, WUNTRACED));
         hold();
         check(kill(child, SIGCONT));

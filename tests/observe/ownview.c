@@ -1,4 +1,4 @@
-/* Opens its standard input again by names that mean another file to each process: in full, and from within that directory. */
+/* Opens its standard input again by names that mean another file in each process: by the full path, and from within that directory. */
 #include "observe.h"
 int main(void) {
     char buffer[100];

@@ -1,4 +1,4 @@
-/* pread: at given offsets, which the cursor does not follow. */
+/* pread: reads at given offsets leave the cursor unchanged. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[4096];

@@ -1,4 +1,4 @@
-/* A file open for both: writes, which are not reported, move the cursor too. */
+/* A file open for reading and writing: writes are not reported, but move the cursor. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[100];

@@ -1,4 +1,4 @@
-/* read: at the cursor, the short last one and the empty one at the end included. */
+/* read: at the cursor, including the short last read and the empty one at the end. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[8192];

@@ -1,4 +1,4 @@
-/* Built without shared libraries: nothing of it is seen, and nothing of it changes. */
+/* Linked statically: the library sees none of its calls and changes none of its behaviour. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char line[9];

@@ -1,4 +1,4 @@
-/* Reads from where standard input was redirected: a descriptor never seen being opened. */
+/* Reads from redirected standard input: a descriptor whose opening was not seen. */
 #include "observe.h"
 int main(void) {
     char line[100];

@@ -1,6 +1,6 @@
-/* Reads a file in pieces of one length, hundreds in a row, and between them does all
- * that may come between, in an order that one number decides. Prints offset and length
- * of each read that it means to have made of the file, in order.
+/* Reads a file in pieces of one length, hundreds in a row, and between them does anything
+ * that can happen between reads, in an order that one number determines. Prints offset and
+ * length of each intended read of the file, in order.
  *
  *   streak FILE OTHER NUMBER */
 #define _GNU_SOURCE
@@ -42,7 +42,7 @@ static void piece(size_t len)
 	at += (int)got;
 }
 
-/* In the middle of whatever it comes in the middle of: of the other file, or of none. */
+/* Reads the other file, whatever it interrupts; at that file's end it returns to the start. */
 static void handler(int signal)
 {
 	(void)signal;
@@ -85,7 +85,7 @@ static void between(unsigned what)
 		raise(SIGUSR1);
 		break;
 	case 7:
-		/* The same number, another file, as much asked for. */
+		/* The same number and length, another file. */
 		copy = dup(file);
 		if (dup2(other, file) != file) die("dup2");
 		for (int i = 0; i < 100; i++) read(file, buffer, 4);
@@ -102,7 +102,7 @@ static void between(unsigned what)
 		}
 		break;
 	case 10:
-		/* A child moves the cursor that it has in common with us. */
+		/* A child moves the cursor that it shares with this process. */
 		copy = fork();
 		if (copy == 0) _exit(at < SIZE - 12 && read(file, buffer, 4) + read(file, buffer, 4) == 8);
 		while (waitpid(copy, &copy, 0) < 0) if (errno != EINTR) die("waitpid");

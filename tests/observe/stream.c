@@ -1,5 +1,5 @@
-/* A file in small pieces, front to back or scattered, with a pause before the last hundred; then the program is killed, so
-   that nothing can be said at its end. */
+/* A file in small pieces, from front to back or scattered, with a pause before the last hundred; then the
+   program is killed, so that nothing can be reported at its end. */
 #include "observe.h"
 #include <signal.h>
 
@@ -9,7 +9,7 @@
 int main(int argc, char **argv) {
     char piece[PIECE];
     int fd = check(open(argv[argc - 1], O_RDONLY));
-    /* The observer looks meanwhile, and sees what the kernel tells. */
+    /* The observer looks meanwhile, and sees what the kernel reports. */
     usleep(50000);
     for (int n = 0; n < PIECES; n++) {
         if (n == PIECES - 100)

@@ -1,4 +1,4 @@
-/* Reads by io_submit, which libaio calls: several at once, as a vector, and past the end of the file. */
+/* Reads by io_submit, which libaio calls: several at once, as a vector, and beyond the end of the file. */
 #include "observe.h"
 #include <linux/aio_abi.h>
 int main(int argc, char **argv) {

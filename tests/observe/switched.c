@@ -1,5 +1,5 @@
-/* Reads pages of a file, twice, and prints for each read whether the thread was switched out in it: v for one that waited of itself, i for
- * one that was interrupted, and - for neither. */
+/* Reads pages of a file twice, and prints for each read whether the thread was switched out during it: v if it waited, i if it was
+ * interrupted, and - if neither. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Raw system calls, the unwatched ones unharmed. */
+/* Raw system calls; those that are not observed work as well. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[100];

@@ -1,4 +1,4 @@
-/* system, popen and wordexp: the shell moves the cursor it was handed. */
+/* system, popen and wordexp: the shell moves the cursor that it inherited. */
 #include "observe.h"
 #include <wordexp.h>
 int main(int argc, char **argv) {

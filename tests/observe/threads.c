@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
         check(pthread_create(&threads[i], NULL, run, (void *)i));
     for (long i = 0; i < 4; i++)
         check(pthread_join(threads[i], NULL));
-    /* More threads than there are rings, but not at once; on a busy machine whoever collects may be late for some. */
+    /* More threads than rings, but not at once. On a busy machine the collector may miss some. */
     for (long i = 0; i < 300; i++) {
         check(pthread_create(&threads[0], NULL, run, (void *)5));
         check(pthread_join(threads[0], NULL));

@@ -1,4 +1,5 @@
-/* Reads by io_uring, by the system calls alone: at once, out of memory by a thread of the kernel, and as a vector. */
+/* Reads by io_uring with only its system calls: completed at once, completed by a kernel thread because the pages are not in memory,
+ * and as a vector. */
 #include "observe.h"
 #include <linux/io_uring.h>
 int main(int argc, char **argv) {

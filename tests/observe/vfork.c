@@ -1,4 +1,4 @@
-/* vfork: what the child does to its descriptors is not the parent's. */
+/* vfork: changes that the child makes to its descriptors do not affect the parent's. */
 #include "observe.h"
 int main(int argc, char **argv) {
     char buffer[100];

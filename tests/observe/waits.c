@@ -1,5 +1,5 @@
-/* Quick reads, and now and then one that waits for the disk: its offset, how long it took, and whether it waited, as the
-   program sees it. */
+/* Quick reads, and occasionally one that waits for the disk. Prints each read's offset, its duration, and
+   whether it waited, as seen by the program. */
 #include "observe.h"
 #include <sys/resource.h>
 #include <time.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     for (int n = 0; n < QUICK; n++)
         check(pread(fd, page, PAGE, n * PAGE));
-    /* The observer has looked by then. */
+    /* Time for the observer to look. */
     usleep(50000);
     for (int n = QUICK; n < QUICK + COLD; n++) {
         for (int quick = 0; quick < QUICK; quick++)

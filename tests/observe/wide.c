@@ -1,4 +1,4 @@
-/* Wide streams have a table of functions of their own. */
+/* Wide streams have a separate table of functions. */
 #include "observe.h"
 #include <locale.h>
 #include <wchar.h>

@@ -1,4 +1,4 @@
-//! An automount point of the kernel's whose server hears what it is asked to mount, and never answers.
+//! An automount point of the kernel whose server receives the mount requests and never answers them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,19 +12,19 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 /// An automount point.
 pub struct AutomountPoint {
-    /// Where it is.
+    /// Its path.
     pub root: PathBuf,
-    /// What the kernel asks the server to mount.
+    /// The pipe with the kernel's mount requests.
     asked: OwnedFd,
-    /// Its process group is the server's, for which nothing is mounted.
+    /// The server: nothing is mounted for its process group.
     server: Child,
 }
 
 impl AutomountPoint {
-    /// One of this kind (`direct`: a directory; `indirect`: each name in one), or why there is none.
+    /// Makes a point of this kind (`direct`: a directory; `indirect`: each name in a directory).
     ///
     /// # Errors
-    /// What `mount(2)` says.
+    /// The error of `mount(2)`.
     pub fn make(kind: &str, root: PathBuf) -> io::Result<Self> {
         let mut server = Command::new("sleep")
             .arg("600")
@@ -55,7 +55,7 @@ impl AutomountPoint {
         })
     }
 
-    /// Whether the server is asked for a mount within this time.
+    /// True if the server receives a mount request within this time.
     pub fn is_asked(&self, within: Duration) -> bool {
         let wait = Timespec::try_from(within).expect("a short time");
         let mut polled = [PollFd::new(&self.asked, PollFlags::IN)];

@@ -1,6 +1,6 @@
-//! Programs of the tests, compiled once: an output is kept under `target/tests` by the content that it was made of.
+//! Programs of the tests, each compiled once: an output is kept under `target/tests` by the content of its inputs.
 //!
-//! Invariant: what is kept was made by the same compiler command, of the same source and the same headers beside it.
+//! Invariant: a kept output was made by the same compiler command from the same source and the same headers beside it.
 //!
 //! Data flow: source, compiler, options → [`compiled`] → a copy in the test's own folder.
 
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use crate::root;
 
-/// Compiles `source` to `to`, or copies what was compiled of the same before. The options may not name files of the test's own.
+/// Compiles `source` to `to`, or copies the kept output of an equal compilation. The options must not name files of the test's own.
 ///
 /// # Panics
 ///
@@ -22,11 +22,11 @@ pub fn compiled(compiler: &str, options: &[&str], source: &Path, to: &Path) {
     try_compiled(compiler, options, source, to).unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// The same, where the compiler or what it needs may be missing.
+/// As [`compiled`], for a compiler or a dependency that may be missing.
 ///
 /// # Errors
 ///
-/// What the compiler says, or that there is none.
+/// The compiler's messages, or that there is no compiler.
 #[track_caller]
 pub fn try_compiled(
     compiler: &str,
@@ -41,7 +41,7 @@ pub fn try_compiled(
         let new = tempfile::tempdir_in(folder).expect("a directory");
         let made = new.path().join("made");
         let mut command = Command::new(compiler);
-        // Libraries come after what asks for them.
+        // Libraries come after the objects that use them.
         command.arg("-o").arg(&made).arg(source).args(options);
         command.current_dir(new.path());
         let output = command.output();
@@ -75,8 +75,8 @@ fn kept(compiler: &str, options: &[&str], source: &Path) -> PathBuf {
     root().join(format!("target/tests/{name}-{:016x}", hasher.finish()))
 }
 
-/// Copies a file that is to be executed. Another process does so: a descriptor of this one may be inherited by a program that another
-/// test starts just now, and a file that is open for writing cannot be executed.
+/// Copies a file that will be executed. A separate process does it: a program that another test starts meanwhile may inherit a
+/// descriptor of this process, and a file that is open for writing cannot be executed.
 #[track_caller]
 fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status();
@@ -87,7 +87,7 @@ fn copy(from: &Path, to: &Path) {
     );
 }
 
-/// Writes a script that can be executed, for the same reason by another process.
+/// Writes an executable script, by a separate process for the same reason.
 #[track_caller]
 pub(crate) fn script(to: &Path, text: &str) {
     let mut child = Command::new("sh")

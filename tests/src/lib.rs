@@ -1,8 +1,8 @@
-//! A lab for whole-program tests: a directory of its own with data files, programs and a
-//! store of records, `foreread run` in it, and what came of that.
+//! A lab for whole-program tests: a directory of its own with data files, programs and a store of records, in which `foreread run` runs
+//! and its outcome is examined.
 //!
-//! Invariant: a [`Lab`] is on a real file system, so that its files can be cold, and shares no
-//! store with anything else. Every run that foreread accounts for is held to a closed ledger.
+//! Invariant: a [`Lab`] is on a real file system, so that its files can be cold, and shares no store with any other. The ledger of every
+//! run that has an account must be closed.
 //!
 //! Data flow: [`Lab::data`] and [`Lab::program`] → [`Lab::cold`] → [`Lab::run`] → [`Outcome`].
 
@@ -36,12 +36,12 @@ pub use memory::MemoryGroup;
 pub use outcome::Outcome;
 pub use slow::Slow;
 
-/// A run that takes longer than this is hung.
+/// A run that takes longer than this counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The user and group without privileges.
+/// The unprivileged user and group.
 const NOBODY: u32 = 65534;
 
-/// The repository.
+/// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -49,7 +49,7 @@ pub fn root() -> PathBuf {
         .to_path_buf()
 }
 
-/// The program under test, as `make build` leaves it.
+/// The program under test, as built by `make build`.
 pub fn foreread() -> PathBuf {
     let folder = root().join("target/release");
     for name in [
@@ -68,36 +68,36 @@ pub fn foreread() -> PathBuf {
     folder.join("foreread")
 }
 
-/// What a test cannot do without.
+/// A requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// A command.
     Command(&'static str),
-    /// To be root.
+    /// Root.
     Root,
-    /// To be root, and a build directory that an unprivileged user can reach.
+    /// Root, and a build directory that an unprivileged user can reach.
     Nobody,
-    /// A C library to link statically.
+    /// A C library for static linking.
     StaticC,
     /// A C library for 32-bit programs.
     Narrow,
-    /// A memory cgroup to put programs into.
+    /// A memory cgroup that programs can be put into.
     MemoryGroup,
     /// File systems in user space.
     Fuse,
     /// Automount points.
     Automount,
-    /// PID namespaces of one's own.
+    /// PID namespaces that this process may create.
     PidNamespace,
-    /// To be root, and to be able to mount a file as a file system.
+    /// Root, and the ability to mount a file as a file system.
     Loop,
-    /// A processor whose breakpoints and registers the test knows.
+    /// A processor whose breakpoints and registers the test supports.
     X86,
-    /// The observer in the kernel.
+    /// The eBPF observer.
     Ebpf,
-    /// The daemon's view of the whole machine by the observer in the kernel.
+    /// The eBPF observer of the whole machine, as the daemon uses it.
     EbpfSystem,
-    /// To be root, and a kernel with fanotify by name.
+    /// Root, and a kernel whose fanotify reports names.
     Fanotify,
     /// The translator of `foreread cc`, with its runtime.
     Slicer,
@@ -106,7 +106,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// What is missing here; `None` if nothing is.
+    /// The reason why the requirement is not met here; `None` if it is.
     pub fn missing(self) -> Option<String> {
         match self {
             Need::Command(name) => {
@@ -187,7 +187,7 @@ impl Need {
     }
 }
 
-/// Whether a C program can be built with this option.
+/// True if a C program can be built with this option.
 fn can_build(option: &str) -> bool {
     let lab = Lab::new();
     fs::write(lab.path("empty.c"), "int main(void) { return 0; }\n").expect("a file");
@@ -228,7 +228,7 @@ impl Default for Lab {
 impl Lab {
     /// An empty lab.
     pub fn new() -> Self {
-        // Not /dev/shm or a tmpfs: the build directory is on a real file system.
+        // Not in /dev/shm or on another tmpfs: the build directory is on a real file system.
         let target = root().join("target/tmp");
         fs::create_dir_all(&target).expect("the build directory");
         let dir = tempfile::tempdir_in(target).expect("a directory");
@@ -242,7 +242,7 @@ impl Lab {
         }
     }
 
-    /// A lab whose programs run as a user without privileges, who owns the files in it.
+    /// A lab whose programs run as an unprivileged user, who owns its files.
     pub fn of_nobody() -> Self {
         let lab = Self {
             nobody: true,
@@ -261,13 +261,13 @@ impl Lab {
         self
     }
 
-    /// The same lab with a variable in the environment of all that runs in it.
+    /// The same lab with a variable in the environment of all its programs.
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.variables.push((name, value.into()));
         self
     }
 
-    /// A path in the lab, as the kernel would give it.
+    /// A path in the lab, in the kernel's form.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir
             .path()
@@ -276,7 +276,7 @@ impl Lab {
             .join(name)
     }
 
-    /// A file with this content. [`Lab::cold`] brings it to the device.
+    /// Writes a file with this content. [`Lab::cold`] writes it back to the device.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         let mut file = File::create(&path).expect("a file");
@@ -287,7 +287,7 @@ impl Lab {
         path
     }
 
-    /// A data file of so many MiB, whose pages all differ.
+    /// A data file of `mib` MiB in which all pages differ.
     pub fn data(&self, name: &str, mib: u64) -> PathBuf {
         let seed = name.bytes().fold(mib, |seed, byte| {
             seed.wrapping_mul(31).wrapping_add(byte.into())
@@ -297,7 +297,7 @@ impl Lab {
         self.write(name, bytes)
     }
 
-    /// A shell script that can be executed.
+    /// An executable shell script.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         built::script(&path, text);
@@ -307,7 +307,7 @@ impl Lab {
         path
     }
 
-    /// One of the C programs of the tests, built as `./NAME`.
+    /// Builds one of the tests' C programs as `./NAME`.
     pub fn program(&self, name: &str, flags: &[&str]) {
         let source = root()
             .join("tests/tests/run/programs")
@@ -322,12 +322,12 @@ impl Lab {
         );
     }
 
-    /// Drops files from memory, and proves that they are gone.
+    /// Evicts files from memory, and checks that they are gone.
     pub fn cold(&self, names: &[&str]) {
         for name in names {
             let path = self.path(name);
             let deadline = Instant::now() + PATIENCE;
-            // Whoever has just closed the file may still hold some of its pages for an instant, and pages on their way arrive afterwards.
+            // A process that has just closed the file may hold some of its pages for a moment, and pages on their way arrive later.
             while foreread_sys::cache::evict_path(&path).expect("eviction") > 0
                 || self.cached(name) > 0
             {
@@ -337,7 +337,7 @@ impl Lab {
         }
     }
 
-    /// Brings files into memory and keeps them there, whoever empties the page cache, until what this returns is dropped.
+    /// Brings files into memory and keeps them there until the returned value is dropped, even if the page cache is emptied.
     pub fn held(&self, names: &[&str]) -> Held {
         self.program("hold", &[]);
         let mut child = start(
@@ -354,7 +354,7 @@ impl Lab {
         Held(child)
     }
 
-    /// Bytes of a file that are in memory.
+    /// Bytes of a file in memory.
     pub fn cached(&self, name: &str) -> u64 {
         let file = File::open(self.path(name)).expect("our own file");
         let len = file.metadata().expect("our own file").len();
@@ -384,7 +384,7 @@ impl Lab {
         command
     }
 
-    /// What a command does by itself.
+    /// The outcome of a command without foreread.
     pub fn plain(&self, args: &[&str]) -> Output {
         finish(start(self.command(args[0]).args(&args[1..])))
     }
@@ -396,7 +396,7 @@ impl Lab {
         output
     }
 
-    /// `foreread run` of a command, not started yet, its account going to [`Lab::account`].
+    /// `foreread run` of a command, not started yet; its account will be in [`Lab::account`].
     pub fn running(&self, options: &[&str], args: &[&str]) -> (Command, Account) {
         let number = self.accounts.fetch_add(1, Ordering::Relaxed);
         let account = Account(self.path(&format!("account-{number}.json")));
@@ -411,20 +411,20 @@ impl Lab {
         (command, account)
     }
 
-    /// `foreread run` of a command, to its end.
+    /// Runs a command under `foreread run` to its end.
     pub fn run(&self, args: &[&str]) -> Outcome {
         self.run_with(&[], args)
     }
 
-    /// `foreread run` with options, to its end.
+    /// Runs a command under `foreread run` with options to its end.
     pub fn run_with(&self, options: &[&str], args: &[&str]) -> Outcome {
         let (mut command, account) = self.running(options, args);
         let output = finish(start(&mut command));
         account.of(output)
     }
 
-    /// The first run of a command that eBPF observes from its start. To load what observes it takes tens of milliseconds, at times more
-    /// than foreread has a program wait: such a run is forgotten, and made again.
+    /// The first run of a command, observed by eBPF from its start. Loading the observer takes tens of milliseconds, occasionally longer
+    /// than foreread lets a program wait; such a run is forgotten and repeated.
     pub fn first_by_kernel(&self, args: &[&str]) -> Outcome {
         let mut first = None;
         eventually("a run that the kernel observes from its start", || {
@@ -436,7 +436,7 @@ impl Lab {
         first.expect("it was waited for")
     }
 
-    /// Where the store keeps its records.
+    /// The folder of the store's records.
     pub fn records_folder(&self) -> PathBuf {
         self.home.join("foreread/records")
     }
@@ -461,19 +461,19 @@ impl Lab {
     }
 }
 
-/// Files that are kept in memory.
+/// Files that stay in memory.
 #[derive(Debug)]
 pub struct Held(Child);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Its input ends.
+        // The end of its input ends the process.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
 
-/// Where the account of a run goes.
+/// The file with the account of a run.
 #[derive(Debug)]
 pub struct Account(PathBuf);
 
@@ -481,7 +481,7 @@ impl Account {
     /// The outcome of the run that ended with `output`.
     pub fn of(&self, output: Output) -> Outcome {
         check_not_held_up(&output);
-        // Of a run whose disk was busy it may be a moment behind.
+        // If the disk is busy, the account may come a moment later.
         let deadline = Instant::now() + PATIENCE;
         let account = loop {
             let written = fs::read_to_string(&self.0).unwrap_or_default();
@@ -508,7 +508,7 @@ pub fn start(command: &mut Command) -> Child {
         .unwrap_or_else(|why| panic!("{command:?}: {why}"))
 }
 
-/// What a command did that was started; it is ended if it hangs.
+/// The output and status of a started command, which is killed if it hangs.
 #[track_caller]
 pub fn finish(child: Child) -> Output {
     let pid = rustix::process::Pid::from_child(&child);
@@ -523,14 +523,14 @@ pub fn finish(child: Child) -> Output {
     }
 }
 
-/// Holds a run to not having been held up by a file system. A disk that is busy with what others wrote holds a run up now
-/// and then, and foreread says so instead of anything else. The tests that hold it up on purpose do not come here.
+/// Checks that no file system held the run up. A disk that is busy with the writes of other processes occasionally does, and foreread
+/// then reports only that. The tests that hold a run up on purpose do not call this function.
 fn check_not_held_up(output: &Output) {
     let said = text(&output.stderr);
     check!(!said.contains("not waited for"), "held up: {said}");
 }
 
-/// Waits until `condition` holds; panics naming `what` if it never does.
+/// Waits until `condition` holds; panics with `what` if it never does.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -540,8 +540,8 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Asks systemd to check these units, the last one by name. `program` of the build stands where they expect it. Returns what systemd
-/// says of them.
+/// Lets systemd verify these units, the last one by name, with `program` of the build installed at the path they expect. Returns
+/// systemd's messages.
 pub fn verified(lab: &Lab, program: &str, units: &[(&str, &str)]) -> String {
     let at = lab.path(program);
     fs::create_dir(at.parent().expect("a folder")).expect("a folder");

@@ -1,4 +1,4 @@
-//! Limits of memory for whole-program tests.
+//! Memory limits for whole-program tests.
 
 use std::fs;
 use std::io::Write;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A memory cgroup with a limit, of whichever version the machine has; removed when dropped.
+/// A memory cgroup with a limit, of either cgroup version; removed on drop.
 #[derive(Debug)]
 pub struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
-    /// A group limited to so many bytes.
+    /// A group with this limit, in bytes.
     pub fn new(limit: u64) -> Self {
         Self::make(limit).expect("tests that need a group are run where one can be made")
     }
 
-    /// A group, or why there is none.
+    /// A group, or the reason why there is none.
     pub(crate) fn make(limit: u64) -> Result<Self, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!(
@@ -32,7 +32,7 @@ impl MemoryGroup {
             let folder = Path::new(mount).join(&name);
             let made = fs::create_dir(&folder).and_then(|()| {
                 let group = Self(folder.clone());
-                // Not created: in a plain directory it would limit nothing.
+                // The file is not created: in a plain directory it would limit nothing.
                 let mut file = fs::OpenOptions::new().write(true).open(folder.join(file))?;
                 file.write_all(limit.to_string().as_bytes()).map(|()| group)
             });
@@ -44,7 +44,7 @@ impl MemoryGroup {
         Err(why)
     }
 
-    /// The file that a process writes itself into to join.
+    /// The file into which a process writes its number to join.
     pub fn members(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
@@ -52,7 +52,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // What was killed a moment ago may still be in it.
+        // A process killed a moment ago may still be in the group.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;

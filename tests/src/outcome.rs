@@ -1,4 +1,4 @@
-//! What came of a command under `foreread run`: its output and its account.
+//! The outcome of a command under `foreread run`: its output and its account.
 
 use std::process::Output;
 
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use crate::{check, text};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Output and status.
     pub output: Output,
-    /// The account, as `--json` gives it.
+    /// The account, as printed by `--json`.
     pub account: Value,
 }
 
 impl Outcome {
-    /// Whether the program was `recorded`, `prefetched`, or foreread stood `aside`.
+    /// `recorded`, `prefetched`, or `aside`.
     pub fn mode(&self) -> &str {
         self.account["mode"].as_str().expect("a mode")
     }
 
-    /// Why foreread did not help, or not fully; empty if it says nothing.
+    /// The reason why foreread did not help, or not fully; empty if it gives none.
     pub fn reason(&self) -> &str {
         self.account["reason"].as_str().unwrap_or("")
     }
@@ -34,8 +34,7 @@ impl Outcome {
         }
     }
 
-    /// Checks what foreread came to: a program on a busy machine may be through before it, and what was in memory may
-    /// be gone.
+    /// Checks the mode. On a busy machine a program may end before foreread's work does, and files in memory may be evicted.
     #[track_caller]
     pub fn check_mode(&self, mode: &str) {
         check!(self.mode() == mode, "not {mode}: {self:?}");
@@ -51,8 +50,8 @@ impl Outcome {
         text(&self.output.stderr)
     }
 
-    /// Whether foreread printed `sentence` to standard error, wherever its lines are broken: that depends on the length of
-    /// the paths in them.
+    /// True if foreread printed `sentence` to standard error, however its lines are broken: that depends on the length of the paths in
+    /// them.
     pub fn says(&self, sentence: &str) -> bool {
         let unbroken = |text: &str| text.split_whitespace().collect::<String>();
         let said: String = (self.stderr().lines())
@@ -61,7 +60,7 @@ impl Outcome {
         said.contains(&unbroken(sentence))
     }
 
-    /// Asserts that the program did what it does by itself.
+    /// Asserts that the program behaved as without foreread.
     #[track_caller]
     pub fn assert_as(&self, plain: &Output) {
         assert!(
@@ -75,7 +74,7 @@ impl Outcome {
         );
     }
 
-    /// Every byte issued is useful, late, wasted, evicted, infill or unknown, and the account is of this run.
+    /// Asserts that every issued byte is useful, late, wasted, evicted, infill or unknown, and that the account is of this run.
     #[track_caller]
     pub(crate) fn hold_to_account(&self) {
         let issued = self.bytes("issued");
@@ -92,7 +91,7 @@ impl Outcome {
             names("used") + names("unused") + names("unknown"),
             "the account of names is open: {self:?}"
         );
-        // A first run is a recorded one, whether or not it was helped.
+        // A first run counts as recorded, whether it was helped or not.
         let is_first = self.account["followed"].is_null() && !self.account["recorded"].is_null();
         let expected = issued + names("fetched") > 0 && !is_first;
         assert_eq!(expected, self.mode() == "prefetched", "{self:?}");

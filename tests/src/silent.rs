@@ -1,10 +1,10 @@
-//! A file system that stops answering: requests are taken from the kernel, and held. Or one that computes what is read, or that waits.
+//! A file system that stops answering: it receives the kernel's requests and holds them. Or one whose reads compute or wait.
 //!
-//! The first is the worst there is: whoever has made such a request cannot be killed until it is answered.
+//! Silence is the worst case: a process that has made such a request cannot be killed until the request is answered.
 //!
-//! Invariant: dropped, it answers all that it holds, and is unmounted.
+//! Invariant: on drop it answers all held requests and is unmounted.
 //!
-//! Data flow: kernel → [`Silent`]; a program that asks for the name `stop` in its folder makes it fall silent.
+//! Data flow: kernel → [`Silent`]. A lookup of the name `stop` in its folder silences it.
 
 use std::any::Any;
 use std::ffi::{CString, OsStr};
@@ -22,13 +22,13 @@ use fuser::{
 };
 use rustix::mount::{MountFlags, UnmountFlags};
 
-/// The only file in it, of so many bytes.
+/// The file system's only file; its size in bytes is below.
 pub const FILE: &str = "data";
 const SIZE: u64 = 4 << 20;
 const STOP: &str = "stop";
 const FILE_INO: INodeNo = INodeNo(2);
 
-/// Requests that are held.
+/// Held requests.
 type Held = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 
 /// The file system, mounted.
@@ -37,15 +37,15 @@ pub struct Silent {
     silent: Arc<AtomicBool>,
     pace: Arc<AtomicU8>,
     held: Held,
-    /// Where it is mounted.
+    /// The mount point.
     pub folder: PathBuf,
 }
 
 impl Silent {
-    /// Mounts one that still answers.
+    /// Mounts one that answers until it is silenced.
     ///
     /// # Errors
-    /// What the system says where it cannot be mounted.
+    /// The system's error if it cannot be mounted.
     pub fn mount(folder: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         Self::serve(folder, |server| {
@@ -53,7 +53,7 @@ impl Silent {
         })
     }
 
-    /// Mounts one that still answers, and lies on a block device as far as the kernel knows (type `fuseblk`).
+    /// Mounts one that answers until it is silenced, and that for the kernel lies on a block device (type `fuseblk`).
     ///
     /// # Errors
     /// As [`Silent::mount`].
@@ -89,7 +89,7 @@ impl Silent {
         })
     }
 
-    /// From now on each read waits, and nobody computes meanwhile.
+    /// From now on each read waits without computing.
     pub fn wait(&self) {
         self.pace.store(WAITING, Ordering::SeqCst);
     }
@@ -99,12 +99,12 @@ impl Silent {
         self.pace.store(COMPUTING, Ordering::SeqCst);
     }
 
-    /// From now on nothing is answered.
+    /// From now on no request is answered.
     pub fn fall_silent(&self) {
         self.silent.store(true, Ordering::SeqCst);
     }
 
-    /// From now on everything is answered, what was held too: by an error.
+    /// From now on every request is answered; held ones get an error.
     pub fn answer(&self) {
         self.silent.store(false, Ordering::SeqCst);
         if let Ok(mut held) = self.held.lock() {
@@ -112,7 +112,7 @@ impl Silent {
         }
     }
 
-    /// How many requests are held.
+    /// Number of held requests.
     pub fn held(&self) -> usize {
         self.held.lock().map_or(0, |held| held.len())
     }
@@ -121,20 +121,20 @@ impl Silent {
 impl Drop for Silent {
     fn drop(&mut self) {
         self.answer();
-        // While somebody still has it open as well: what was not answered fails now.
+        // Another process may still have a file open, so the unmount is forced: unanswered requests fail now.
         let flags = UnmountFlags::FORCE | UnmountFlags::DETACH;
         let _ = rustix::mount::unmount(&self.folder, flags);
         drop(self.session.take());
     }
 }
 
-/// What reads do, if they are not answered at once.
+/// The paces of reads that are not answered at once.
 const COMPUTING: u8 = 1;
 const WAITING: u8 = 2;
 
 /// Processor time of one read, in ns.
 const COMPUTED: i64 = 2_000_000;
-/// What a read waits.
+/// Waiting time of one read.
 const WAITED: Duration = Duration::from_millis(2);
 
 /// Uses processor time.
@@ -155,7 +155,7 @@ struct Server {
 }
 
 impl Server {
-    /// Holds a request if nothing is to be answered; gives it back otherwise.
+    /// Holds a request if the file system is silent; otherwise returns it.
     fn taken<R: Send + 'static>(&self, reply: R) -> Option<R> {
         if !self.silent.load(Ordering::SeqCst) {
             return Some(reply);
@@ -199,7 +199,7 @@ impl Filesystem for Server {
         if name == STOP {
             self.silent.store(true, Ordering::SeqCst);
         }
-        // Nothing is remembered: each look comes here.
+        // The kernel caches no name, so each lookup arrives here.
         match name == FILE {
             true => reply.entry(&Duration::ZERO, &attr(FILE_INO), Generation(0)),
             false => reply.error(Errno::ENOENT),
@@ -214,7 +214,7 @@ impl Filesystem for Server {
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         if let Some(reply) = self.taken(reply) {
-            // Otherwise each opening drops from memory what was read of the file.
+            // Without this flag each open would evict the file's pages from memory.
             let flags = match self.pace.load(Ordering::SeqCst) {
                 WAITING => FopenFlags::FOPEN_KEEP_CACHE,
                 _ => FopenFlags::empty(),

@@ -1,15 +1,15 @@
-//! A modelled disk or file system under a lab.
+//! A modelled disk or file system in a lab.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{Lab, foreread};
 
-/// One mounted on `mnt` of a lab, as long as this lives. It takes root and FUSE.
+/// A disk mounted on `mnt` of a lab until it is dropped. Needs root and FUSE.
 pub struct Slow(PathBuf);
 
 impl Slow {
-    /// Mounts `model` with room for 64 MB: as `striped`, it is a file system of eight servers that keeps no pages in memory for its readers.
+    /// Mounts `model` with room for 64 MB. `striped` is a file system of eight servers that keeps no pages in memory for its readers.
     ///
     /// # Panics
     ///
@@ -24,7 +24,7 @@ impl Slow {
         Self(folder)
     }
 
-    /// Reads that its block device has done by now.
+    /// Number of reads that its block device has completed.
     ///
     /// # Panics
     ///

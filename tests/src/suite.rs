@@ -1,7 +1,7 @@
-//! The runner of the whole-program tests: which tests a ring has, which run beside each other, and a summary.
+//! The runner of the whole-program tests: it selects the tests of a ring, decides which of them run concurrently, and prints a summary.
 //!
-//! Tests run beside each other, because most wait for a disk or for a program that sleeps. A test that needs the page cache or the
-//! processors for itself is declared [`When::alone`]: it takes a lock that all others share. A test with a failed
+//! Tests run concurrently, because most of them wait for a disk or for a sleeping program. A test that needs the page cache or the
+//! processors for itself is declared [`When::alone`]: it holds a lock exclusively that all others share. A test with a failed
 //! [`check!`](crate::check) is repeated up to twice, alone, and counted as flaky.
 //!
 //! Invariant: a test that cannot run here is reported as ignored, with the reason in its name, and never as passed.
@@ -20,7 +20,7 @@ use crate::Need;
 /// A test: its name, when it runs, its needs, and its body.
 pub type Test = (&'static str, When, &'static [Need], fn());
 
-/// The ring that a test is in, and what it may run beside.
+/// The ring of a test, and the tests that it may run beside.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
     quick: bool,
@@ -30,25 +30,25 @@ pub struct When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Any,
-    /// All but tests of its own kind: programs that wait busily, or watch the whole machine.
+    /// All except tests of the same kind: programs that wait busily or watch the whole machine.
     OtherKinds,
     Nothing,
 }
 
-/// In the ring of `make test`.
+/// A test in the ring of `make test`.
 pub const QUICK: When = When {
     quick: true,
     beside: Beside::Any,
 };
 
-/// In the ring of `make test-all`.
+/// A test in the ring of `make test-all`.
 pub const ALL: When = When {
     quick: false,
     beside: Beside::Any,
 };
 
 impl When {
-    /// The same, with the page cache and the processors for itself.
+    /// As `self`, with the page cache and the processors for the test alone.
     pub const fn alone(self) -> Self {
         Self {
             beside: Beside::Nothing,
@@ -56,7 +56,7 @@ impl When {
         }
     }
 
-    /// The same, and never two such tests at once.
+    /// As `self`, but never concurrently with another such test.
     pub const fn one_at_a_time(self) -> Self {
         Self {
             beside: Beside::OtherKinds,
@@ -64,7 +64,7 @@ impl When {
         }
     }
 
-    /// The same, in the ring of `make test-all`.
+    /// As `self`, in the ring of `make test-all`.
     pub const fn later(self) -> Self {
         Self {
             quick: false,
@@ -73,25 +73,25 @@ impl When {
     }
 }
 
-/// Chooses the ring: `quick` (the default), `rest`, or `every`. A filter on the command line applies to every ring.
+/// The variable that selects the ring: `quick` (the default), `rest`, or `every`. A filter on the command line applies to every ring.
 const RING: &str = "FOREREAD_RING";
 
-/// Held for reading by each test, for writing by one that runs alone.
+/// Held shared by each test, exclusively by one that runs alone.
 static MACHINE: RwLock<()> = RwLock::new(());
-/// Held by a test that runs one at a time.
+/// Held by a test that may not run concurrently with another of its kind.
 static KIND: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, Default)]
 struct Summary {
     times: Vec<(Duration, String)>,
     flaky: Vec<String>,
-    /// Tests for each reason why they cannot run here.
+    /// Number of tests for each reason why they cannot run here.
     skipped: BTreeMap<String, usize>,
-    /// Tests that have not ended.
+    /// Number of unfinished tests.
     left: usize,
 }
 
-/// The tests of a program, to be run.
+/// The tests that a program runs.
 pub struct Suite {
     arguments: Arguments,
     rings: [bool; 2],
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Suite {
 }
 
 impl Suite {
-    /// With the options of the command line. Ends the process where the environment names no ring.
+    /// A suite with the options of the command line. Ends the process if the environment names an unknown ring.
     pub fn from_args() -> Self {
         let arguments = Arguments::from_args();
         let ring = std::env::var(RING).unwrap_or_else(|_| "quick".to_owned());
@@ -137,7 +137,7 @@ impl Suite {
         }
     }
 
-    /// Adds one test. `missing` says what it lacks here besides `needs`; it is only asked if the test is in the ring.
+    /// Adds one test. `missing` returns a further unmet requirement besides `needs`; it is called only if the test is in the ring.
     pub fn add_one(
         &mut self,
         name: String,
@@ -183,7 +183,7 @@ impl Suite {
 
     /// Runs the tests, prints a summary and the result, and ends the process.
     pub fn run(mut self) -> ! {
-        // Most tests wait: for a disk, a pause, a program that sleeps.
+        // Most tests wait for a disk, a pause or a sleeping program, so more of them run than there are processors.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         self.arguments.test_threads.get_or_insert(2 * processors);
         let trials = in_turn(self.trials);
@@ -191,8 +191,8 @@ impl Suite {
     }
 }
 
-/// The order in which tests are started: those that run one at a time spread among the others, so that no thread waits for
-/// another test's turn, and those that run alone at the end.
+/// The order in which tests are started. Tests that run one at a time are distributed among the others, so that no thread waits for such
+/// a test's turn; tests that run alone come last.
 fn in_turn(trials: Vec<(Beside, Trial)>) -> Vec<Trial> {
     let (mut any, mut turns, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for (beside, trial) in trials {
@@ -214,10 +214,10 @@ fn in_turn(trials: Vec<(Beside, Trial)>) -> Vec<Trial> {
     all
 }
 
-/// How often a test is repeated, alone, of which a check has failed: other processes of the machine may spoil one repeat as well.
+/// How many times a test with a failed check is repeated, alone. More than once, because other processes may spoil a repeat as well.
 const REPEATS: usize = 2;
 
-/// Runs a test, and again, alone, if a check failed in it.
+/// Runs a test; repeats it alone if a check failed in it.
 fn run(name: &str, beside: Beside, summary: &Mutex<Summary>, test: &impl Fn()) {
     let mut turn = Turn::take(name, beside, summary);
     let first = attempt(test);
@@ -236,7 +236,7 @@ fn run(name: &str, beside: Beside, summary: &Mutex<Summary>, test: &impl Fn()) {
     }
 }
 
-/// What a running test holds; its end, by success or by a panic, is written down.
+/// The locks and times of a running test. Its end, by success or by a panic, is logged.
 struct Turn<'a> {
     name: &'a str,
     summary: &'a Mutex<Summary>,
@@ -300,7 +300,7 @@ impl Drop for Turn<'_> {
             summary.flaky.push(self.name.to_owned());
         }
         summary.left -= 1;
-        // Before the last line, which is the one that readers of logs count by.
+        // The summary comes before libtest-mimic's last line, which programs that read logs look for at the end.
         if summary.left == 0 {
             summary.print();
         }

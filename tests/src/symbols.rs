@@ -1,14 +1,14 @@
-//! What libraries define.
+//! The symbols that libraries define and need.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::text;
 
-/// The C library's functions that one of foreread's libraries defines in their place.
+/// The C library's functions that one of foreread's libraries replaces by its own.
 ///
 /// # Panics
-/// Without `readelf`, or if it does not understand the library.
+/// Without `readelf`, or if its output for the library cannot be parsed.
 pub fn interposed(library: &Path) -> Vec<String> {
     let listed = Command::new("readelf")
         .args(["--dyn-syms", "-W"])
@@ -28,7 +28,7 @@ pub fn interposed(library: &Path) -> Vec<String> {
     functions
 }
 
-/// The versions of glibc that one of foreread's libraries cannot be loaded without, as major and minor numbers.
+/// The glibc versions without which one of foreread's libraries cannot be loaded, as major and minor numbers.
 ///
 /// # Panics
 /// As [`interposed`].
@@ -49,7 +49,7 @@ pub fn needed_versions(library: &Path) -> Vec<(u32, u32)> {
     versions
 }
 
-/// Those that no word of a source names.
+/// The functions that no word of a source names.
 pub fn unnamed(functions: Vec<String>, source: &str) -> Vec<String> {
     let named: Vec<&str> = source
         .split(|letter: char| letter != '_' && !letter.is_alphanumeric())

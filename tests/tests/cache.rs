@@ -1,4 +1,4 @@
-//! `foreread cache save` and `restore`: the pages that were in memory come back, and nothing that may not be touched is.
+//! `foreread cache save` and `restore`: the saved pages return to memory, and forbidden files are never touched.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
@@ -58,7 +58,7 @@ pub fn add(suite: &mut Suite) {
     suite.add("cache", TESTS);
 }
 
-/// Brings these pages of a cold file into memory, and no others.
+/// Brings only these pages of a cold file into memory.
 fn read(path: &Path, pages: impl Iterator<Item = u64>) {
     let file = File::open(path).expect("our own file");
     foreread_sys::cache::advise_random(&file).expect("advice");
@@ -67,7 +67,7 @@ fn read(path: &Path, pages: impl Iterator<Item = u64>) {
     }
 }
 
-/// The account of a command that has to end well.
+/// The account of a command that must succeed.
 fn account(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -98,7 +98,7 @@ fn comes_back() {
     let cached = lab.cached("folder/scattered");
     let fetched = restored["fetched_bytes"].as_u64().expect("a number");
     check!(cached == fetched - (4 << 20), "{cached}: {restored}");
-    // Again there is nothing to do.
+    // A second restore has nothing to do.
     let again = lab.foreread(&["cache", "restore", "saved"]);
     let said = said(&again);
     check!(
@@ -170,7 +170,7 @@ fn bad() {
     let save = |to: &str, of: &str| lab.foreread(&["cache", "save", to, of]);
     assert!(save("saved", "data").status.success());
     let sound = fs::read(lab.path("saved")).expect("a saved cache");
-    // Each names the file, and ends without having done its work.
+    // Each error names the file, and the command does no work.
     for (name, content, why) in [
         ("text", b"not a cache".to_vec(), "is not a foreread record"),
         (
@@ -205,7 +205,7 @@ fn bad() {
             "{refused:?}"
         );
     }
-    // What is not there is no reason to replace what was saved.
+    // A missing file is no reason to replace a good save.
     let refused = save("saved", "missing");
     assert!(
         !refused.status.success() && said(&refused).contains("missing"),
@@ -247,7 +247,7 @@ fn left_alone() {
     );
     assert_eq!(saved["elsewhere"]["files"], 2, "{saved}");
     assert!(!point.is_asked(Duration::ZERO), "a mount was asked for");
-    // A list that leads there is not followed.
+    // A list that names a file in there is not followed.
     let inside = fuse.folder.join(silent::FILE).display().to_string();
     let named = lab.foreread(&["cache", "save", "other", &inside]);
     assert!(said(&named).contains("no local file system"), "{named:?}");
@@ -279,7 +279,7 @@ fn not_mine() {
     );
 }
 
-/// A process that has ended when this is dropped.
+/// A process that is killed on drop.
 struct Killed(std::process::Child);
 
 impl Drop for Killed {
@@ -319,7 +319,7 @@ fn group() {
     );
     let has = |name: &str| listed.lines().any(|line| line.ends_with(name));
     check!(has("/open"), "{listed}");
-    // Its own program is mapped.
+    // The process's executable is mapped.
     check!(
         has("/sleep") || has("/coreutils") || has("/busybox"),
         "{listed}"

@@ -1,10 +1,8 @@
-//! `foreread cc` in the place of a C compiler: what it is given comes out as the compiler would
-//! leave it, objects carry how they were compiled, and programs are linked with what the slicer made
-//! of their units.
+//! `foreread cc` in place of a C compiler: its results equal the compiler's, objects carry a record of their compilation, and programs
+//! are linked with the slicer's output for their units.
 //!
-//! Most tests have a slicer and a runtime of their own, so that what the driver does shows: a unit
-//! with the comment `here` in it is changed to report itself when the program comes by. The tests with the
-//! real slicer need `make slicer`.
+//! Most tests use a stand-in for the slicer and the runtime, so that the driver's work is visible: a unit with the comment `here` in it
+//! is changed so that it reports itself when the program reaches it. The tests with the real slicer need `make slicer`.
 
 mod builds;
 mod driver;

@@ -1,6 +1,6 @@
-//! `foreread daemon`, whole: it starts, is asked, is killed and stopped, and tells each user no more than that user may know.
+//! `foreread daemon` as a whole: it starts, answers, is killed and stopped, and shows each user only what that user may know.
 //!
-//! Every daemon here has folders of its own, so that one of the machine's is left alone.
+//! Every daemon here has folders of its own, so that a daemon of the machine is left alone.
 
 mod life;
 mod own;
@@ -18,7 +18,7 @@ use foreread_tests::{Lab, eventually, foreread, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// The user without privileges.
+/// The unprivileged user.
 const NOBODY: u32 = 65_534;
 
 pub fn add(suite: &mut Suite) {
@@ -27,10 +27,10 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// A place for daemons.
+/// The folders of a daemon.
 struct Place {
     lab: Lab,
-    /// Who observes.
+    /// The observer's name.
     observer: &'static str,
 }
 
@@ -39,14 +39,14 @@ impl Place {
         Self::of(Lab::new(), "fanotify")
     }
 
-    /// Of a user without privileges, whose daemon finds out itself who can observe.
+    /// A place of an unprivileged user, whose daemon chooses the observer.
     fn of_nobody() -> Self {
         let place = Self::of(Lab::of_nobody(), "auto");
         chown(place.lab.path("run"), Some(NOBODY), None).expect("root may");
         place
     }
 
-    /// With a folder for the socket: a daemon makes none for a socket that is named.
+    /// Creates a folder for the socket, because a daemon creates none for a socket given by name.
     fn of(lab: Lab, observer: &'static str) -> Self {
         fs::create_dir(lab.path("run")).expect("a folder");
         Self { lab, observer }
@@ -60,7 +60,7 @@ impl Place {
         self.lab.path("run/daemon.sock")
     }
 
-    /// `foreread` with these words, and those that say where.
+    /// `foreread` with these words, and with the options that name the folders.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.lab.command(foreread());
         command.args(words).arg("--socket").arg(self.socket());
@@ -77,7 +77,7 @@ impl Place {
         self.command(words).output().expect("foreread")
     }
 
-    /// Standard output of a command that succeeds.
+    /// Standard output of a command, which must succeed.
     fn said(&self, words: &[&str]) -> String {
         let output = self.output(words);
         assert!(
@@ -88,7 +88,7 @@ impl Place {
         text(&output.stdout)
     }
 
-    /// What follows a file, as JSON: nothing is a failure of its own kind, and an empty list.
+    /// The prediction for a file, as JSON. If nothing follows, the command fails with a status of its own and prints an empty list.
     fn predicted(&self, file: &Path) -> String {
         let output = self.output(&["predict", "--json", &file.display().to_string()]);
         let said = text(&output.stdout);
@@ -102,7 +102,7 @@ impl Place {
         said
     }
 
-    /// What a command complains of, that fails.
+    /// Standard error of a command, which must fail.
     fn complaint(&self, words: &[&str]) -> String {
         let output = self.output(words);
         let code = output.status.code();
@@ -119,7 +119,7 @@ impl Place {
         serde_json::from_str(&said).expect("JSON")
     }
 
-    /// A daemon in the foreground that answers.
+    /// A daemon in the foreground that answers requests.
     fn running(&self) -> Running {
         let child = self
             .command(&["daemon", "run"])
@@ -137,7 +137,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// Nothing is left running.
+    /// Leaves no daemon running.
     fn drop(&mut self) {
         let _ = self.output(&["daemon", "stop"]);
     }
@@ -152,7 +152,7 @@ impl Running {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Its end, which is to come by itself.
+    /// Waits for the daemon's own end.
     fn end(mut self) -> Output {
         let until = Instant::now() + Duration::from_secs(60);
         while self.0.try_wait().expect("our child").is_none() {

@@ -1,6 +1,6 @@
-//! The daemon in real life: a program that opens the same cold files again and again finds them in memory.
+//! The daemon in use: a program that opens the same cold files repeatedly finds them in memory.
 //!
-//! They take root and the observer in the kernel. Each has the machine for itself, because the daemon watches all of it.
+//! These tests need root and the eBPF observer. Each has the machine for itself, because the daemon watches the whole machine.
 
 mod alarms;
 mod commands;
@@ -21,13 +21,13 @@ use foreread_tests::suite::{ALL, QUICK, Suite, Test};
 use foreread_tests::{Lab, Need, eventually, finish, foreread, start, text};
 use serde_json::Value;
 
-/// Files that the program opens, in an order that is not that of their names.
+/// Number of files that the program opens, in an order different from that of their names.
 const FILES: u64 = 50;
-/// Their size: more than the daemon fetches whole without having seen any of it.
+/// Their size in bytes: more than the daemon fetches whole of a file that it has not seen read.
 const SIZE: usize = 300_000;
-/// What the daemon takes a page for gone after that is fetched twice, and a bit.
+/// A little longer than the time after which the daemon assumes that a page fetched twice is gone again.
 const PAUSE: Duration = Duration::from_millis(2100);
-/// How long is waited for the files of one prediction before the program is run again.
+/// How long the test waits for the files of one prediction before it runs the program again.
 const SOON: Duration = Duration::from_secs(5);
 
 const TESTS: &[Test] = &[
@@ -73,7 +73,7 @@ pub fn add(suite: &mut Suite) {
     suite.add("learns", TESTS);
 }
 
-/// Programs that open one file without end until their standard input is closed.
+/// Programs that open one file endlessly until their standard input is closed.
 const FLOODS: usize = 3;
 
 fn few_beside_many() {
@@ -88,7 +88,7 @@ fn few_beside_many() {
                  while not select.select([0], [], [], 0)[0]:\n    \
                  for _ in range(1000):\n        os.close(os.open('much', os.O_RDONLY))\n";
     lab.write("flood.py", flood);
-    // A compiler does as much for one file.
+    // A compiler opens as many files for one source.
     let few = names.iter().map(|name| format!("read x <{name} || :\n"));
     lab.write("few.sh", few.collect::<String>());
     let mut system = foreread_ebpf::system::observe().expect("as it was asked before");
@@ -135,7 +135,7 @@ fn few_beside_many() {
     assert!(system.lost().iter().any(|(probe, _)| *probe == "floods"));
 }
 
-/// A daemon of a lab's own, ended with it.
+/// A daemon of a lab, which ends with it.
 struct Daemon<'lab> {
     lab: &'lab Lab,
     socket: PathBuf,
@@ -173,7 +173,7 @@ impl<'lab> Daemon<'lab> {
         output.status.success().then(|| text(&output.stdout))
     }
 
-    /// The files that follow one, the nearest first, each with its likelihood.
+    /// The predicted files after one file, the nearest first, each with its likelihood.
     fn predicted(&self, file: &Path) -> Vec<(PathBuf, f64)> {
         let mut command = self.lab.command(foreread());
         command.args(["predict", "--json"]).arg(file);
@@ -206,7 +206,7 @@ impl Drop for Daemon<'_> {
     }
 }
 
-/// Drops files from memory that are open already: to open them would be an event.
+/// Evicts files that are open already, because opening them would be an event.
 fn evict(files: &[File]) {
     for file in files {
         eventually("the file is gone from memory", || {
@@ -223,7 +223,7 @@ fn cached(file: &File) -> u64 {
 
 fn files_that_follow() {
     let lab = Lab::new();
-    // A step that has no factor in common with the number of files: each once.
+    // The step has no factor in common with the number of files, so each file comes once.
     let names: Vec<String> = (0..FILES)
         .map(|number| format!("file-{}", number * 17 % FILES))
         .collect();
@@ -234,7 +234,7 @@ fn files_that_follow() {
             File::open(lab.write(name, content)).expect("our own file")
         })
         .collect();
-    // One process that reads them all, and one that reads the first alone.
+    // One program reads all files, the other only the first.
     let reads = |names: &[String]| {
         let list = names.join("', '");
         format!("for name in ['{list}']:\n    open(name, 'rb').read()\n")
@@ -249,7 +249,7 @@ fn files_that_follow() {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     let before = daemon.status();
-    // Where the machine leaves the daemon no time it predicts nothing: there may have to be more runs.
+    // A daemon that gets no processor time predicts nothing, so several runs may be needed.
     let foreseen = |wanted: Range<usize>| {
         evict(&files);
         std::thread::sleep(PAUSE);
@@ -268,7 +268,7 @@ fn files_that_follow() {
     eventually("the file that follows the first is in memory", || {
         foreseen(1..2)
     });
-    // Those after it come with more rounds, as the patterns grow.
+    // The files after it are predicted after more rounds, as the patterns grow.
     for _ in 0..4 {
         lab.plain(&["python3", "all.py"]);
     }
@@ -284,7 +284,7 @@ fn files_that_follow() {
     assert_eq!(status["observer"], "ebpf");
     assert!(status["lead"]["count"].as_u64() > Some(0), "{status}");
     let programs = status["programs"].as_array().expect("programs");
-    // The process tree began with whatever started this test.
+    // The process tree begins with the process that started this test.
     let any = |one: &Value| one["bytes"]["useful"].as_u64() > Some(0);
     assert!(programs.iter().any(any), "{programs:?}");
 }

@@ -1,5 +1,5 @@
-//! Whole programs, as users run them. One program of tests, in groups; each test says in its table which ring it is in, and what it
-//! needs ([`foreread_tests::suite`]). What this machine cannot run is reported as ignored, with the reason.
+//! Whole programs, as users run them. One test program, in groups; the table of each group states each test's ring and its needs
+//! ([`foreread_tests::suite`]). Tests that this machine cannot run are reported as ignored, with the reason.
 
 mod cache;
 mod cc;

@@ -1,7 +1,8 @@
-//! Parallel programs in C and Fortran, under MPICH and Open MPI: what each call of MPI-IO is recorded as, records of ranks and
-//! what becomes of them, the collective cache, and programs unharmed.
+//! Parallel programs in C and Fortran, under MPICH and Open MPI: the accesses recorded for each call of MPI-IO, the records of ranks and
+//! their reuse, the collective cache, and programs unharmed.
 //!
-//! The programs are in `tests/mpi`. Each test runs under each MPI. Two ranks mostly: MPICH waits busily, which more ranks than processors make slow.
+//! The programs are in `tests/mpi`. Each test runs under each MPI, mostly with two ranks: MPICH waits busily, which is slow with more
+//! ranks than processors.
 
 mod bad;
 mod cache;
@@ -17,14 +18,14 @@ use foreread_tests::Need;
 use foreread_tests::suite::{Suite, When};
 use harness::Mpi;
 
-/// What a test needs.
+/// The needs of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     C,
     Fortran,
-    /// A C compiler, and that the MPI is this one.
+    /// A C compiler, and MPICH as the MPI.
     Mpich,
-    /// A C compiler, and to mount slow file systems.
+    /// A C compiler, and the ability to mount slow file systems.
     Mount,
     /// A C compiler, and hosts in network namespaces.
     Hosts,
@@ -32,16 +33,16 @@ enum Needs {
     Hdf5,
     /// The utilities of PnetCDF.
     Pnetcdf,
-    /// Python's MPI.
+    /// mpi4py.
     Mpi4py,
-    /// Python's parallel HDF5, and that of C.
+    /// h5py with parallel HDF5, and parallel HDF5 for C.
     H5py,
 }
 
 /// A test: its name, when it runs, its needs, and its body.
 type Test = (&'static str, When, Needs, fn(Mpi));
 
-/// Adds each test once for each MPI. The quick ring has those of the first MPI that is there.
+/// Adds each test once per MPI. The quick ring has only the tests of the first MPI that is installed.
 pub fn add(suite: &mut Suite) {
     let first = Mpi::ALL
         .into_iter()
@@ -75,7 +76,7 @@ pub fn add(suite: &mut Suite) {
                     .or_else(|| (needs == Needs::Hosts).then(hosts::missing).flatten())
             };
             let name = format!("mpi::{name}_{}", mpi.name());
-            // Ranks that wait busily take each other's processors.
+            // Ranks that wait busily take the processors from one another.
             suite.add_one(name, when.one_at_a_time(), all, missing, move || test(mpi));
         }
     }

@@ -1,5 +1,5 @@
-//! The observers in real programs: one suite of programs that use files in every way, each known byte by byte, for all observers
-//! (`conform`); process trees and languages; and programs unharmed whatever happens to the supervisor.
+//! The observers in real programs: one suite of programs that use files in every way, with known results, for all observers (`conform`);
+//! process trees and languages; and programs unharmed whatever happens to the supervisor.
 //!
 //! The programs are in `tests/observe`.
 

@@ -1,5 +1,5 @@
-//! README.md stays true: every command and every piece of code that it quotes is run, or is on the list of those that
-//! are not, with the reason. A quotation that is on neither list fails. Commands that the documents name exist.
+//! README.md stays true: every command and every piece of code that it quotes is run, or is on the list of exceptions with a reason. A
+//! quotation on neither list fails. Commands that the documents name must exist.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use foreread_tests::suite::{QUICK, Suite, Test};
 use foreread_tests::{Lab, Need, check, finish, foreread, root, start, text};
 
-/// Quotations that no test here runs, by their beginnings, and why not.
+/// Quotations that no test here runs, by their beginnings, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("make install", "writes below /usr/local"),
     ("sudo make install", "the same"),
@@ -51,7 +51,7 @@ fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("README.md")
 }
 
-/// The lines of blocks: fenced, with the language, or indented by four, without one.
+/// The lines of code blocks, each with its block's language: fenced blocks have one, blocks indented by four have none.
 fn quoted() -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut fence: Option<String> = None;
@@ -71,14 +71,14 @@ fn quoted() -> Vec<(String, String)> {
     lines
 }
 
-/// A line without its prompt, its comment and what is explained beside it.
+/// A line without its prompt, its comment and the explanation beside it.
 fn command(line: &str) -> &str {
     let line = line.strip_prefix("$ ").unwrap_or(line);
     let line = line.split(" # ").next().unwrap_or(line);
     line.split("   ").next().unwrap_or(line).trim()
 }
 
-/// The commands of the blocks without a language: those after a prompt, or all of a block without prompts.
+/// The commands of the blocks without a language.
 fn quoted_commands() -> Vec<String> {
     let plain: Vec<String> = quoted()
         .into_iter()
@@ -109,7 +109,7 @@ fn all_known() {
     assert!(languages.iter().all(known), "{languages:?}");
 }
 
-/// What a line says but for figures and their units, of which every run has its own.
+/// The words of a line without figures and their units, which differ from run to run.
 fn words(said: &str) -> Vec<String> {
     let units = ["ms", "s", "MiB", "KiB", "B"];
     let words = said.split_whitespace().filter(|word| {
@@ -145,7 +145,7 @@ fn shown_run() {
         text(&output.stderr)
     };
     let (first, second) = (run(), run());
-    // How much of a first run signatures tell depends on how soon they are found: perhaps nothing.
+    // How many bytes of a first run signatures prefetch depends on how soon they are found; perhaps none.
     let end = |said: &str| {
         let at = said
             .find("recorded ")
@@ -159,7 +159,7 @@ fn shown_run() {
         end(&first) == end(&at(0)) || !first.contains(" ahead of sqlite3"),
         "{first}"
     );
-    // Only those columns are told of that something is in.
+    // Only columns that are not empty are printed.
     check!(words(&second)[..5] == words(&at(1))[..5], "{second}");
     check!(second.contains(" against "), "{second}");
 }
@@ -172,7 +172,7 @@ fn named_commands() -> BTreeSet<Vec<String>> {
     let texts = pages.map(|path| std::fs::read_to_string(path).expect("a page"));
     let mut names = BTreeSet::new();
     for text in texts.chain([readme()]) {
-        // Every other piece is between backquotes.
+        // Every second piece is between backquotes.
         let code = text.split('`').skip(1).step_by(2);
         for name in code.filter_map(|code| code.strip_prefix("foreread ")) {
             let lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '+');
@@ -189,19 +189,19 @@ fn commands() {
     assert!(names.len() >= 12, "the commands are found: {names:?}");
     for words in names {
         let lab = Lab::new();
-        // These pass every word on to the compiler.
+        // These pass every argument on to the compiler.
         let driver = ["cc", "c++"].contains(&words[0].as_str());
         let help = if driver { "--version" } else { "--help" };
         let line: Vec<&str> = words.iter().map(String::as_str).chain([help]).collect();
         let output = lab.foreread(&line);
-        // Without its translator a command says how to get it.
+        // Without its translator the command prints how to build it.
         let said = text(&output.stderr);
         let known = output.status.success() || said.contains("make slicer builds it");
         assert!(known, "foreread {words:?}: {output:?}");
     }
 }
 
-/// Where `make build` leaves the library.
+/// The library's path, as built by `make build`.
 fn library() -> PathBuf {
     root().join("target/release/libforeread.a")
 }
@@ -210,7 +210,7 @@ fn no_library() -> Option<String> {
     (!library().is_file()).then(|| "no libforeread.a: make build".to_owned())
 }
 
-/// What is quoted in C, with what surrounds it in a program.
+/// The quoted C code compiles within a program.
 fn code_in_c() {
     let lines = quoted().into_iter().filter(|(language, _)| language == "c");
     let (includes, body): (Vec<String>, Vec<String>) = lines
@@ -234,7 +234,7 @@ fn code_in_c() {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// Every `make TARGET` of the blocks, and of the comments beside them.
+/// Every `make TARGET` of the blocks, and of the comments beside them, exists.
 fn targets() {
     let makefile = std::fs::read_to_string(root().join("Makefile")).expect("a Makefile");
     let readme = readme();
@@ -254,7 +254,7 @@ fn targets() {
     assert!(count >= 4, "{count} targets");
 }
 
-/// Files of the repository that are linked.
+/// The linked files of the repository exist.
 fn links() {
     let readme = readme();
     let mut count = 0;
@@ -270,7 +270,7 @@ fn links() {
     assert!(count >= 5, "{count} links");
 }
 
-/// The page of figures that the text names for a row's number: the first link after its last mention.
+/// The page of figures that the text links for a row's number: the first link after its last mention.
 fn page_of(text: &str, number: &str) -> String {
     let at = text
         .rfind(number)
@@ -281,7 +281,7 @@ fn page_of(text: &str, number: &str) -> String {
     std::fs::read_to_string(root().join(link)).expect(link)
 }
 
-/// The measured times of a row: cells that have a figure, without sign and unit.
+/// The measured times of a row: the cells with a figure, without sign and unit.
 fn times(cells: &[&str]) -> Vec<String> {
     let figure = |cell: &&str| {
         let cell = cell.trim_start_matches("+ ").trim_end_matches(" ms");
@@ -291,7 +291,7 @@ fn times(cells: &[&str]) -> Vec<String> {
     cells.iter().filter_map(figure).collect()
 }
 
-/// Each row's times stand together in one line of the page that the README names for the row.
+/// Each row's times are on one line of the page that the README links for the row.
 fn figures() {
     let readme = readme();
     let (_, section) = readme.split_once("## Figures").expect("the figures");

@@ -1,8 +1,7 @@
-//! `foreread run` with real programs: it never harms them, its accounts are closed,
-//! and bad input costs the speed-up and nothing else.
+//! `foreread run` with real programs: it never harms them, its accounts are closed, and bad input costs only the speed-up.
 //!
-//! Behaviour alone is tested, no absolute times. How much was fetched in time, and what is still in memory, depends on
-//! what other processes do: such a check is a `check!`, and its test is repeated once, alone.
+//! These tests check behaviour, not absolute times. How much is fetched in time, and which pages are still in memory, depends on other
+//! processes: such a check is a `check!`, and its test is repeated alone.
 
 mod accounts;
 mod aside;

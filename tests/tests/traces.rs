@@ -1,4 +1,4 @@
-//! Traces that other tools make of real programs, against foreread's own record of the same programs.
+//! Traces of real programs by other tools, compared with foreread's own record of the same programs.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub fn add(suite: &mut Suite) {
     suite.add("traces", TESTS);
 }
 
-/// Offset and length of the reads of a file that foreread has recorded, in order.
+/// Offset and length of the recorded reads of a file, in order.
 fn recorded(record: &Path, file: &Path) -> Vec<(u64, u64)> {
     let mut reader = Reader::open(record).expect("a record");
     let files = reader.files().clone();
@@ -44,7 +44,7 @@ fn recorded(record: &Path, file: &Path) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The same of a trace, which must be all right.
+/// Offset and length of the reads of a file in a trace, which must be valid.
 fn traced(trace: &Path, file: &Path) -> Vec<(u64, u64)> {
     let mut trace = Trace::open(trace, None).expect("a trace");
     let mut names = Names::new();
@@ -69,7 +69,7 @@ fn strace() {
     let output = lab.foreread(&[&own[..], &program[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let expected = recorded(&record, &data);
-    // 20 + 1 + 3 + 5 + 1 + 50 + 2 + 1: a record that lacks most of them compares nothing.
+    // 20 + 1 + 3 + 5 + 1 + 50 + 2 + 1: if the record lacked most of them, the comparison would prove nothing.
     assert_eq!(expected.len(), 83);
     // In a file and among the program's own messages; with names of files and without.
     for options in [&["-f", "-ttt", "-y", "-T"][..], &["-f", "-ttt"], &["-f"]] {
@@ -82,7 +82,7 @@ fn strace() {
                 Some(file) => lab.path(file),
                 None => lab.write("messages", &output.stderr),
             };
-            // No two of the program's threads read at once, so that the order is one.
+            // No two threads of the program read at once, so the order is unique.
             assert_eq!(traced(&trace, &data), expected, "{words:?}");
         }
     }

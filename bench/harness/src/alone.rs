@@ -1,5 +1,5 @@
-//! One bench at a time: each drops what is in memory and sets the disk's read-ahead. Of two at once, the later would put back
-//! the setting of the other.
+//! One bench at a time. Each drops the page cache and sets the disk's read-ahead: of two at once, the later one would restore the
+//! setting of the other.
 
 use std::env;
 use std::fs::File;
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use crate::signals;
 
-/// How often an interrupt is looked for meanwhile.
+/// Interval between checks for an interrupt.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits until no other bench runs on this machine; none does as long as the file is open.
+/// Waits until no other bench runs on this machine. None starts as long as the file is open.
 pub fn wait() -> Result<File> {
     let path = env::temp_dir().join("foreread-bench.lock");
     let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;

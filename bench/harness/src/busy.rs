@@ -1,4 +1,4 @@
-//! Processors kept busy by somebody else, while a case is measured.
+//! Processors kept busy by other tasks while a case is measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
 
-/// One busy loop for each processor, until dropped. Each is a thread of this process: to the scheduler it is a task
-/// like any other, and the process that times the case only waits.
+/// One busy loop per processor, until dropped. Each is a thread of this process: to the scheduler it is a task like any other,
+/// and the process that times the case only waits.
 pub struct Busy {
     ended: Arc<AtomicBool>,
     loops: Vec<JoinHandle<()>>,

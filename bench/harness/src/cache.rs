@@ -1,7 +1,7 @@
-//! What is in the page cache: emptying it of a case's files, and proving it.
+//! Residency: evicting a case's files from the page cache, and proving it.
 //!
-//! A run counts as cold only if the kernel itself says, file by file, that next to
-//! nothing is in memory; asking it to forget is not taken for its having done so.
+//! A run counts as cold only if the kernel itself reports, file by file, that next to nothing is in memory. A request to drop
+//! pages is no proof.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,30 +13,30 @@ use rustix::fs::{Advice, fadvise};
 use crate::deep::FileExtents;
 
 const PAGE: u64 = 4096;
-/// Pages that may stay in memory on a cold start: one in so many, and a few for small cases.
+/// Pages that may stay in memory on a cold start: one per this many pages, and a few more for small cases.
 const TOLERATED_SHARE: u64 = 1000;
 const TOLERATED_PAGES: u64 = 2;
 
-/// Asks the kernel to drop every page of `files`, written back first: all of them at once, because to do so file by file
-/// has some disks empty their own caches as often.
+/// Drops every page of `files` from memory, written back first. All files at once: with one write-back per file, some disks empty
+/// their own caches each time.
 pub fn evict(files: &[PathBuf]) -> Result<()> {
     rustix::fs::sync();
     for path in files {
         let file = open(path)?;
-        // No length stands for all of the file.
+        // None: up to the end of the file.
         fadvise(&file, 0, None, Advice::DontNeed)
             .with_context(|| format!("evicting {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Drops all that is cached and nobody is using: pages, directories and inodes of every disk, programs and libraries.
-/// What running processes have mapped stays.
+/// Drops everything from memory that is cached and not in use: pages, directories and inodes of every disk, programs and
+/// libraries. Pages mapped by running processes stay.
 pub fn drop_everything() -> Result<()> {
     drop_caches("3")
 }
 
-/// Drops the pages alone of that.
+/// Drops only the pages.
 pub fn drop_pages() -> Result<()> {
     drop_caches("1")
 }
@@ -47,7 +47,7 @@ fn drop_caches(what: &str) -> Result<()> {
     std::fs::write(path, what).with_context(|| format!("writing {path}"))
 }
 
-/// Whether next to nothing of `files` is in memory.
+/// True if next to nothing of `files` is in memory.
 pub fn is_cold(files: &[PathBuf]) -> Result<bool> {
     let (mut resident, mut pages) = (0, 0);
     for path in files {
@@ -121,14 +121,14 @@ fn length(file: &File, path: &Path) -> Result<u64> {
     Ok(metadata.len())
 }
 
-/// Pages of a range of a file that are in memory, as cachestat has it.
+/// Pages of a range of a file that are in memory, as counted by cachestat.
 fn cached_pages(file: &File, path: &Path, offset: u64, len: u64) -> Result<u64> {
     let stat = foreread_sys::cache::stat(file, offset..offset + len)
         .with_context(|| format!("asking what is cached of {}", path.display()))?;
     Ok(stat.cached)
 }
 
-/// The folder tests may use of a disk: /tmp can be a tmpfs, which has no page cache to leave.
+/// The folder of tests on a disk. /tmp can be a tmpfs, whose pages cannot be dropped.
 #[cfg(test)]
 pub fn build_dir() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its own path");
@@ -163,7 +163,7 @@ mod tests {
     fn the_pages_in_memory_are_found_one_by_one() {
         let file = file_of(64);
         let files = [file.path().to_owned()];
-        // Without read-ahead, a read brings in the pages it touches and no others.
+        // Without read-ahead, a read brings in only the pages that it reads.
         let reader = File::open(file.path()).unwrap();
         fadvise(&reader, 0, None, Advice::Random).unwrap();
         rounds(|| {

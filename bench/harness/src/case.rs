@@ -20,7 +20,7 @@ use crate::tools::Tools;
 use crate::translated::Translated;
 use crate::want::Want;
 
-/// How much data: `quick` runs in minutes, `full` is larger.
+/// Amount of data: `quick` runs in minutes, `full` is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// For `--quick`.
@@ -30,7 +30,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The word used in folder names and reports.
+    /// The size's name in folder names and reports.
     pub fn name(self) -> &'static str {
         match self {
             Size::Quick => "quick",
@@ -38,7 +38,7 @@ impl Size {
         }
     }
 
-    /// One of two figures.
+    /// The figure for this size.
     pub fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Size::Quick => quick,
@@ -52,16 +52,16 @@ impl Size {
 pub enum Purpose {
     /// Foreread should make it faster.
     Gain,
-    /// Foreread must not make it slower: judged by paired ratios, with more rounds.
+    /// Foreread must not make it slower: judged by the ratios of pairs, with more rounds.
     NoHarm,
 }
 
 /// The contents of memory when a run starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Nothing of the case's files.
+    /// Nothing of the case's files is in memory.
     Cold,
-    /// Everything the command reads.
+    /// Everything that the command reads is in memory.
     Hot,
 }
 
@@ -82,7 +82,7 @@ pub enum Group {
     Main,
     /// Starts of programs and walks over many files, under `foreread run`.
     Start,
-    /// Programs that hand over their list through the library, beside other means.
+    /// Programs that pass their list to the library, beside other means.
     Api,
     /// Programs that `foreread cc` gave a prefetch thread, beside `foreread run`.
     Slice,
@@ -92,7 +92,7 @@ pub enum Group {
     Signature,
     /// Programs that open many files, beside `foreread daemon` with each of its models.
     Files,
-    /// Parallel programs, each of whose ranks is under `foreread run`.
+    /// Parallel programs, with each rank under `foreread run`.
     Mpi,
 }
 
@@ -101,9 +101,9 @@ pub enum Group {
 pub struct Case {
     /// Name, as in `--case`.
     pub name: &'static str,
-    /// Which table it belongs to.
+    /// The table that it belongs to.
     pub group: Group,
-    /// What it does, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
     /// Its data.
     pub data: &'static Data,
@@ -111,20 +111,20 @@ pub struct Case {
     pub work: &'static dyn Workload,
     /// The disks it runs on.
     pub disks: &'static [DiskKind],
-    /// Those of them it runs on with `--quick`.
+    /// The disks that it runs on with `--quick`.
     pub quick: &'static [DiskKind],
-    /// Programs it needs, as found in PATH, with the Debian package of each.
+    /// Programs that it needs, as found in PATH, with the Debian package of each.
     pub needs: &'static [(&'static str, &'static str)],
     /// Its purpose.
     pub purpose: Purpose,
     /// The contents of memory when a run starts.
     pub start: Start,
-    /// Its figures to reach, beside those of its group.
+    /// Targets besides those of its group.
     pub floors: &'static [(DiskKind, Want)],
 }
 
 impl Case {
-    /// How cold its cold runs are. Programs under `foreread run` start as after a reboot.
+    /// The files that are out of memory at a cold start. Programs under `foreread run` start as after a reboot.
     pub fn cold(&self) -> Cold {
         match (self.start, self.group) {
             (Start::Cold, Group::Main | Group::Start | Group::Files) => Cold::Reboot,
@@ -132,7 +132,7 @@ impl Case {
         }
     }
 
-    /// Whether every processor has a busy loop beside the runs.
+    /// True if every processor has a busy loop beside the runs.
     pub fn busy(&self) -> bool {
         self.group == Group::Hot && self.name.starts_with("busy-")
     }
@@ -163,39 +163,39 @@ pub struct Job {
     pub status: i32,
     /// Output files to compare between modes, besides standard output.
     pub outputs: Vec<PathBuf>,
-    /// A folder to be empty before every run.
+    /// A folder that must be empty before every run.
     pub fresh_dir: Option<PathBuf>,
-    /// A file that the command writes into, and the one it is a copy of before every run.
+    /// A file that the command writes into, and its original, of which it is made a copy before every run.
     pub rewritten: Option<Rewritten>,
-    /// The extents that the command reads, where the case knows them; otherwise a run is observed.
+    /// The extents that the command reads, if the case knows them; otherwise a run is observed.
     pub footprint: Option<Vec<FileExtents>>,
     /// The command that uses the library itself, to be run in place of `foreread run`.
     pub aware: Option<Invocation>,
-    /// The program on another input, which a first run may have learnt from.
+    /// The program with another input, from which a first run may have learnt.
     pub learn: Option<Invocation>,
-    /// The program with a prefetch thread of its own, to be run beside `foreread run`.
+    /// The program with a sliced prefetch thread, run beside `foreread run`.
     pub translated: Option<Translated>,
     /// Other means to compare with.
     pub peers: &'static [Peer],
     /// The memory the command may use, page cache included, in bytes.
     pub memory_limit: Option<u64>,
-    /// The commands that a daemon learns from, where one is measured.
+    /// The commands from which a daemon learns, if one is measured.
     pub lesson: Lesson,
     /// How the command is started as ranks, in the group mpi.
     pub launch: Option<Launch>,
-    /// Plain words about anything out of the ordinary.
+    /// Notes about unusual circumstances.
     pub notes: Vec<String>,
-    /// Code that the program loads: in memory before every run, as the program itself is. Under a limit of memory a run
-    /// would push it out.
+    /// Code that the program loads: in memory before every run, like the program itself. Under a memory limit a run could evict
+    /// it.
     pub code: Vec<PathBuf>,
 }
 
 /// The commands that run beside the measured one, for a daemon that learns from every program.
 #[derive(Clone, Debug, Default)]
 pub struct Lesson {
-    /// The commands of each warm-up run; the command itself where there are none.
+    /// The commands of each warm-up run; the command itself if there are none.
     pub teach: Vec<Invocation>,
-    /// How many warm-up runs, where it is not as many as always.
+    /// Number of warm-up runs, if it is not the usual one.
     pub times: Option<usize>,
     /// The command that restores the data before a run.
     pub before: Option<Invocation>,
@@ -206,7 +206,7 @@ pub struct Lesson {
 /// A file that is changed by a run.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
-    /// The path that the command is given.
+    /// The path that the command gets.
     pub file: PathBuf,
     /// The file with its contents before each run.
     pub pristine: PathBuf,
@@ -232,13 +232,12 @@ impl Rewritten {
 }
 
 impl Job {
-    /// Puts back what the run before has changed; the files are in memory afterwards.
+    /// Restores the files that the run before has changed; they are in memory afterwards.
     pub fn restore(&self) -> Result<()> {
         self.rewritten.as_ref().map_or(Ok(()), Rewritten::restore)
     }
 
-    /// Lets a translated program, and itself untranslated, compute so much for each block it reads:
-    /// their arguments begin with `-k WORK`.
+    /// Sets the computing time per block for a translated program and its original: their arguments begin with `-k WORK`.
     pub fn compute(&mut self, work: u64) {
         self.command.args[1] = work.to_string().into();
         if let Some(translated) = &mut self.translated {
@@ -259,7 +258,7 @@ impl Job {
 }
 
 impl Data {
-    /// The folder with the data, generated now if this is the first time.
+    /// The folder with the data, which is generated the first time.
     pub fn folder(&self, size: Size, tools: &Tools) -> Result<PathBuf> {
         let dir = tools
             .root

@@ -1,7 +1,7 @@
-//! A memory limit for what is measured: a control group of its own.
+//! A memory limit for the measured command: a control group of its own.
 //!
-//! The page cache a command fills is charged to its group, so a group smaller than the
-//! data is a machine with too little memory. Version 1 and version 2 groups both do.
+//! The page cache that a command fills is charged to its group, so a group smaller than the data acts like a machine with too
+//! little memory. Groups of version 1 and version 2 are both used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::process::Invocation;
 /// Where control groups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// How long members of a group may take to end once they are told.
+/// Longest time that members of a group may take to end after the signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A control group with a memory limit, removed on drop.
@@ -63,8 +63,9 @@ impl MemoryGroup {
             .with_context(|| format!("writing {value} to {}", path.display()))
     }
 
-    /// Have this process in the group until the answer is dropped, and what it starts meanwhile from the first instruction
-    /// on: for commands of milliseconds, because to move one into a group takes the kernel up to 20 ms.
+    /// Puts this process into the group until the returned guard is dropped. Processes that it starts meanwhile are inside from
+    /// their first instruction on. For commands of milliseconds, because moving a process into a group takes the kernel up to 20
+    /// ms.
     pub fn enter(&self) -> Result<Inside> {
         let procs = self.dir.join("cgroup.procs");
         let inside = Inside { back: own_group()? };
@@ -72,7 +73,7 @@ impl MemoryGroup {
         Ok(inside)
     }
 
-    /// `command`, inside this group from its first instruction on.
+    /// `command`, to be run inside this group from its first instruction on.
     pub fn inside(&self, command: &Invocation) -> Invocation {
         let procs = self.dir.join("cgroup.procs");
         let script = "echo $$ > \"$0\" && exec \"$@\"";
@@ -83,10 +84,10 @@ impl MemoryGroup {
     }
 }
 
-/// This process is in a memory group.
+/// Guard: this process is in a memory group.
 #[must_use]
 pub struct Inside {
-    /// Where it was before.
+    /// The group that it was in before.
     back: PathBuf,
 }
 
@@ -103,7 +104,7 @@ fn move_to(procs: &Path) -> Result<()> {
         .with_context(|| format!("writing to {}", procs.display()))
 }
 
-/// The list of members of the memory group that this process is in; of the topmost, if its own cannot be seen from here.
+/// The member list of the memory group that this process is in, or of the topmost group if its own is not visible here.
 fn own_group() -> Result<PathBuf> {
     let groups = procfs::own_groups().context("reading /proc/self/cgroup")?;
     let first = Path::new(ROOT).join("memory");
@@ -119,7 +120,7 @@ fn own_group() -> Result<PathBuf> {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // Interrupted, a command's children may outlive it, and a group with members stays.
+        // After an interrupt, a command's children may outlive it, and a group with members cannot be removed.
         let deadline = Instant::now() + PATIENCE;
         while let Err(error) = fs::remove_dir(&self.dir) {
             if Instant::now() > deadline {
@@ -129,7 +130,7 @@ impl Drop for MemoryGroup {
             let members = fs::read_to_string(self.dir.join("cgroup.procs")).unwrap_or_default();
             for pid in members.lines().filter_map(|line| line.parse().ok()) {
                 if let Some(pid) = Pid::from_raw(pid) {
-                    // It may have ended in between: there is nobody left to end then.
+                    // It may have ended in between.
                     kill_process(pid, Signal::KILL).ok();
                 }
             }

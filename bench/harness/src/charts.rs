@@ -1,10 +1,9 @@
-//! Charts as SVG. Bars: for each disk and group, times relative to plain, and masked I/O. Lines: time or speed against what
-//! changes, for plain, foreread and the limit.
+//! Charts as SVG. Bars: for each disk and group, times relative to plain, and masked I/O. Lines: time or speed against the
+//! changing quantity, for plain, foreread and the limit.
 //!
-//! What changes doubles from point to point, so that axis is logarithmic; the other is only where
-//! times span decades, as in the talk's plot of database sizes. Elsewhere it starts at 0, so that a
-//! line twice as high is twice as much. The viewer's own sans-serif is used; to place text, its widths are taken from a
-//! font that is part of this program.
+//! The changing quantity doubles from point to point, so its axis is logarithmic. The other axis is logarithmic only where times
+//! span decades, as in the talk's plot of database sizes. Elsewhere it starts at 0, so that a line twice as high is twice as
+//! much. The viewer's own sans-serif font is used; to place text, its widths are taken from a font in this program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -69,14 +68,14 @@ const API_TIMES: &[Series] = &[PLAIN, WILLNEED, VMTOUCH, FOREREAD, LIMIT];
 const SLICE_TIMES: &[Series] = &[PLAIN, CC, RUN, HOT, LIMIT];
 const SIGNATURE_TIMES: &[Series] = &[PLAIN, FIRST, REPLAY, HOT, LIMIT];
 const MASKED: &[Series] = &[
-    // What is far below 0 would flatten all others; the table has the figure.
+    // A value far below 0 would flatten all others; the table has the figure.
     bar("foreread", BLUE, |s| {
         Some(s.masked_pct?.clamp(-50.0, 110.0))
     }),
     bar("the paper", ORANGE, |s| Some(s.paper?.masked_pct)),
 ];
 
-/// Draws everything that was measured into `folder`; the files made.
+/// Draws all results into `folder`; returns the files.
 pub fn draw(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut made = draw_bars(&results.summaries, folder)?;
     made.extend(draw_lines(results, folder)?);
@@ -127,7 +126,7 @@ fn draw_bars(summaries: &[Summary], folder: &Path) -> Result<Vec<PathBuf>> {
             let title = format!("{title} on {disk}, percent of plain");
             bar_chart(&path, &title, &rows, series)?;
             made.push(path);
-            // A bar where there is a figure, and the paper's only where one published it.
+            // A bar for each figure, and the paper's only if it published one.
             let rows: Vec<&Summary> = rows
                 .into_iter()
                 .filter(|row| row.masked_pct.is_some())
@@ -156,7 +155,7 @@ fn bar_chart(path: &Path, title: &str, rows: &[&Summary], series: &[Series]) -> 
 fn sheet(path: &Path, width: u32) -> DrawingArea<SVGBackend<'_>, Shift> {
     static FONT: Once = Once::new();
     FONT.call_once(|| {
-        // If the font cannot be read, drawing says so.
+        // If the font cannot be read, drawing reports the error.
         let _ = register_font("sans-serif", FontStyle::Normal, HACK_REGULAR);
     });
     SVGBackend::new(path, (width, 420)).into_drawing_area()
@@ -238,17 +237,17 @@ struct Chart {
     lines: Vec<Line>,
 }
 
-/// The upright axis.
+/// The vertical axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// From 0 on.
+    /// From 0.
     Linear,
-    /// Whole decades.
+    /// In whole decades.
     Decades,
 }
 
 impl Scale {
-    /// Where a value stands; `least` is the least one above 0.
+    /// The coordinate of a value; `least` is the least one above 0.
     fn place(self, value: f64, least: f64) -> f64 {
         match self {
             Scale::Linear => value,
@@ -256,7 +255,7 @@ impl Scale {
         }
     }
 
-    /// The axis for values from `least` to `most`, and about how many labels it gets.
+    /// The axis for values from `least` to `most`, and the approximate number of its labels.
     fn range(self, least: f64, most: f64) -> (std::ops::Range<f64>, usize) {
         match self {
             // Room above for the names of the lines.
@@ -268,11 +267,11 @@ impl Scale {
         }
     }
 
-    /// What is written at a place.
+    /// The label at a coordinate.
     fn label(self, place: f64) -> String {
         match self {
             Scale::Linear => format!("{}", (place * 100.0).round() / 100.0),
-            // Only whole decades have a name.
+            // Only whole decades have a label.
             Scale::Decades if (place - place.round()).abs() < 0.01 => {
                 format!("{}", 10f64.powf(place.round()))
             }
@@ -292,7 +291,7 @@ fn draw_lines(results: &Results, folder: &Path) -> Result<Vec<PathBuf>> {
     for curve in &results.curves {
         let name = |what: &str| format!("{}{what}-{}.svg", curve.curve, curve.disk);
         charts.push((name(""), of_curve(curve)));
-        // Where memory is short, how often the same bytes were fetched is the other half of the story.
+        // If memory is short, the number of times that the same bytes were fetched is shown, too.
         let contended = |point: &Point| point.readers > 1 || point.fixed.is_some();
         if curve.points.iter().any(contended) {
             charts.push((name("-bytes"), traffic_of(curve)));
@@ -338,7 +337,7 @@ fn by_size(summaries: &[Summary], disk: &str) -> Option<Chart> {
     })
 }
 
-/// A measured curve: speed, or the time of all where several read at once.
+/// A measured curve: the speed, or the time of all readers if there are several.
 fn of_curve(curve: &Measured) -> Chart {
     let several = curve.points.iter().any(|point| point.readers > 1);
     let (y, value): (_, fn(&Point, &Run) -> Option<f64>) = if several {
@@ -353,7 +352,7 @@ fn of_curve(curve: &Measured) -> Chart {
     chart_of(curve, y, value)
 }
 
-/// Bytes from the device for each byte asked for.
+/// Bytes from the device per byte needed.
 fn traffic_of(curve: &Measured) -> Chart {
     chart_of(
         curve,
@@ -387,7 +386,7 @@ fn chart_of(curve: &Measured, y: &str, value: fn(&Point, &Run) -> Option<f64>) -
     }
 }
 
-/// Where a value stands on a logarithmic axis; 0 stands one step left of the least.
+/// The coordinate of a value on a logarithmic axis; 0 is one step left of the least.
 fn place(value: f64, least: f64) -> f64 {
     if value > 0.0 {
         value.log2()

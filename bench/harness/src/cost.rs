@@ -1,9 +1,9 @@
-//! What being watched costs: nanoseconds per hot read, and the price of recording.
+//! Cost of observation: nanoseconds per hot read, and the price of recording.
 //!
-//! What is timed is in memory, so that only foreread's own work is measured; states are interleaved in
-//! rounds. A read's cost is set against reads that go round the library in the same run, and that difference against
-//! the plain run's of the round: on some machines the C library's own call takes much longer than the system call.
-//! Recording is set against the plain run of its pair.
+//! All data is in memory, so that only foreread's own work is measured; states are interleaved in rounds. A read's cost is
+//! compared with reads that bypass the library in the same run, and that difference with the plain run's of the round: on some
+//! machines the C library's own call takes much longer than the system call. Recording is compared with the plain run of its
+//! pair.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,23 +24,23 @@ pub const BATCHES: u64 = 1000;
 const PAGES: usize = 4096;
 /// The cases whose recording is timed: many reads, a scan, many processes.
 pub const RECORDED: [&str; 3] = ["hot", "sequential", "make"];
-/// Recorded runs that are watched for their memory: to watch takes processor time, so these are not timed.
+/// Recorded runs whose memory is watched: watching takes processor time, so these runs are not timed.
 const MEMORY_RUNS: usize = 3;
-/// The states of the read-cost program that others are set against, and that is judged.
+/// The states of the read-cost program: the reference, and the one that is judged.
 const PLAIN: &str = "plain";
 pub const PREFETCHED: &str = "prefetched";
 
-/// How long to measure a part: so many rounds, of which none but the first is begun when `within` is over.
+/// Duration of a part: the number of rounds, of which only the first is begun when `within` is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
     pub most: usize,
     pub within: Option<Duration>,
-    /// For how long pairs beyond them are run until the price of recording is told ([`stats::is_told`]).
+    /// Time for pairs beyond them, until the price of recording is known well enough ([`stats::is_told`]).
     pub more_pairs_within: Duration,
 }
 
 impl Rounds {
-    /// The rounds' numbers, each when its turn has come.
+    /// The numbers of the rounds, each when its turn has come.
     fn each(self) -> impl Iterator<Item = usize> {
         let began = Instant::now();
         let in_time = move || self.within.is_none_or(|within| began.elapsed() < within);
@@ -48,7 +48,7 @@ impl Rounds {
     }
 }
 
-/// What was measured of it.
+/// The measured costs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cost {
     /// A hot read in each state of the preload library.
@@ -60,19 +60,19 @@ pub struct Cost {
 /// One hot 4 KiB pread in a state of the preload library, ns.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadCost {
-    /// `plain`, or what foreread did.
+    /// `plain`, or foreread's activity.
     pub state: String,
     /// By the system call itself.
     pub by_call_ns: Spread,
     /// By the C library's function.
     pub by_library_ns: Spread,
-    /// What the second takes more than the first, batch by batch.
+    /// The second minus the first, batch by batch.
     pub difference_ns: Spread,
-    /// That, less the difference of the plain run in the same round; none for `plain` itself.
+    /// This, minus the difference of the plain run in the same round; none for `plain` itself.
     pub added_ns: Option<Spread>,
 }
 
-/// What recording adds to a run with everything in memory.
+/// Cost of recording for a run with everything in memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordingCost {
     /// The case.
@@ -83,9 +83,9 @@ pub struct RecordingCost {
     pub recorded: Spread,
     /// Added to the plain run of the same round, in percent of it.
     pub added_pct: Spread,
-    /// How far from that median the true one may be ([`stats::ratio_margin`]), in percent; none for few pairs.
+    /// How far the true median may be from this one ([`stats::ratio_margin`]), in percent; none for few pairs.
     pub margin_pct: Option<f64>,
-    /// Memory of foreread's own process at its largest, MiB; none where the kernel does not tell.
+    /// Largest memory of foreread's own process, MiB; none if the kernel does not report it.
     pub memory_mib: Option<Spread>,
 }
 
@@ -153,7 +153,7 @@ pub fn per_read(binary: &Path, tools: &Tools, rounds: Rounds) -> Result<Vec<Read
     Ok(by_state(&runs))
 }
 
-/// One run of the read-cost program: what it printed.
+/// The output of one run of the read-cost program.
 struct ReadRun {
     round: usize,
     state: String,
@@ -205,7 +205,7 @@ pub fn recording(
     let foreread = Foreread::new(binary, &tools.root.join("records/record-cost"), &scratch.0);
     let (mut plain, mut recorded) = (Vec::new(), Vec::new());
     let pair = |round: usize, plain: &mut Vec<f64>, recorded: &mut Vec<f64>| -> Result<()> {
-        // Each goes first in turn: the machine may favour the second run of a pair.
+        // Each goes first in turn, because the machine may favour the second run of a pair.
         let recorded_first = round % 2 == 1;
         crate::cache::warm(&job.files)?;
         for recorded_turn in [recorded_first, !recorded_first] {

@@ -1,10 +1,10 @@
-//! The device's share of the limit: the program's names and bytes, once each, in the best
-//! order at full depth.
+//! The device's share of the limit: the time to bring the program's names and bytes into memory, once each, in the best order at
+//! full depth.
 //!
-//! Names come first ([`Names::bring`]). Three ways to read the bytes are tried with several infill gaps and the fastest counts: direct reads
-//! by many threads in order of position, the same by a few, and kernel hints for everything followed by
-//! a wait until it is in memory. Reading through a gap beats seeking over it on a
-//! rotating disk, and only wastes time where positions cost nothing.
+//! Names come first ([`Names::bring`]). The bytes are read in three ways, each with several infill gaps, and the fastest counts:
+//! direct reads by many threads in order of position, the same by a few threads, and kernel hints for all bytes followed by a
+//! wait until they are in memory. Reading through a gap is faster than seeking over it on a rotating disk, and only wastes time
+//! on a disk where positions cost nothing.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -26,16 +26,15 @@ use crate::signals;
 
 /// Requests outstanding at once; also the threads of the direct reader.
 const DEPTH: usize = 64;
-/// Requests outstanding of a stream: enough that the device is never idle, too few for it to leave
-/// the order it is asked in.
+/// Requests outstanding at once in a stream: enough that the device is never idle, too few for the device to reorder them.
 const STREAM_DEPTH: usize = 4;
 /// The largest single request, in bytes: the usual largest transfer of a block device.
 const LARGEST: u64 = 1 << 20;
-/// The largest hint, in bytes: the kernel silently cuts longer ones to its read-ahead.
+/// The largest hint, in bytes: the kernel silently cuts a longer one to its read-ahead.
 const LARGEST_HINT: u64 = 128 << 10;
 const PAGE: u64 = 4096;
 
-/// What is read of one file: page-aligned `(offset, length)` in bytes, sorted, disjoint.
+/// The pages of one file to be read: page-aligned `(offset, length)` in bytes, sorted, disjoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileExtents {
     /// The file.
@@ -50,7 +49,7 @@ impl FileExtents {
         self.extents.iter().map(|(_, len)| len).sum()
     }
 
-    /// The ranges that a set of page numbers makes; sorts and removes doubles.
+    /// The ranges of a set of page numbers; sorts and removes duplicates.
     pub fn of_pages(path: PathBuf, mut pages: Vec<u64>) -> Self {
         pages.sort_unstable();
         pages.dedup();
@@ -64,12 +63,12 @@ impl FileExtents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Direct reads by many threads, gaps up to so many bytes read through.
+    /// Direct reads by many threads; gaps up to `gap` are read through.
     Direct {
         /// Largest gap read through, in bytes.
         gap: u64,
     },
-    /// As `Direct`, by so few threads that a moving head goes one way.
+    /// As `Direct`, by so few threads that a moving head sweeps in one direction.
     Stream {
         /// Largest gap read through, in bytes.
         gap: u64,
@@ -82,8 +81,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The ways worth trying on a disk: where a head moves, few requests at once and wide gaps may be best; elsewhere
-    /// never.
+    /// The ways worth trying on a disk. A wide gap is worth trying only where a head moves.
     pub fn worth_trying(rotational: bool) -> &'static [Way] {
         const TURNING: &[Way] = &[
             Way::Stream { gap: 0 },
@@ -113,7 +111,7 @@ impl Way {
     }
 }
 
-/// Takes the pages of `others` away from `files`.
+/// Removes the pages of `others` from `files`.
 pub fn take_away(files: &mut Vec<FileExtents>, others: &[FileExtents]) {
     let pages = |list: &FileExtents| -> Vec<u64> {
         let ranges = list.extents.iter();
@@ -131,7 +129,7 @@ pub fn take_away(files: &mut Vec<FileExtents>, others: &[FileExtents]) {
     files.retain(|list| !list.extents.is_empty());
 }
 
-/// Puts files in the order in which their first ranges lie on their disks; where that is not known, they come first.
+/// Orders files by the place of their first ranges on their disks; files whose place is unknown come first.
 pub fn order_by_place(files: &mut [FileExtents]) {
     files.sort_by_cached_key(|list| {
         let file = File::open(&list.path).ok()?;
@@ -142,21 +140,21 @@ pub fn order_by_place(files: &mut [FileExtents]) {
     });
 }
 
-/// What a program needs of the disk.
+/// The names and bytes that a program needs from the disk.
 #[derive(Clone, Debug, Default)]
 pub struct Needed {
-    /// The names it asks about; none where only bytes are out of memory.
+    /// The names that it asks about; empty where only bytes are out of memory.
     pub names: Names,
     /// The bytes it reads.
     pub files: Vec<FileExtents>,
 }
 
-/// Reads everything `needed`, which must be out of memory, in one `way`: seconds taken.
+/// Reads all of `needed`, which must be out of memory, in this `way`; returns the seconds.
 pub fn read(needed: &Needed, way: Way) -> Result<f64> {
     Ok(read_within(needed, way, f64::INFINITY)?.unwrap_or(f64::INFINITY))
 }
 
-/// As [`read`]; none when it would take longer than `longest` seconds, and is given up then.
+/// As [`read`]; gives up after `longest` seconds and returns `None`.
 pub fn read_within(needed: &Needed, way: Way, longest: f64) -> Result<Option<f64>> {
     signals::check()?;
     let files = &needed.files;
@@ -206,7 +204,7 @@ pub fn read_within(needed: &Needed, way: Way, longest: f64) -> Result<Option<f64
                     })
                 },
             )?;
-            // One byte of the last page waits for the whole hint: its pages were asked for together.
+            // Reading one byte of a hint's last page waits for the whole hint, because its pages were requested together.
             let hints = requests(files, 0, LARGEST_HINT);
             let opened = Opened::new(files, &hints, 0);
             for hint in &hints {
@@ -222,18 +220,18 @@ pub fn read_within(needed: &Needed, way: Way, longest: f64) -> Result<Option<f64
     Ok((!expired()).then(|| began.elapsed().as_secs_f64()))
 }
 
-/// Room for the largest of `requests`, in whole pages wherever it begins.
+/// Room for the largest of `requests`, in whole pages, with slack for alignment.
 fn buffer(requests: &[Request]) -> Vec<u8> {
     let largest = requests.iter().map(|request| request.len).max();
     vec![0; (largest.unwrap_or(0) + PAGE) as usize]
 }
 
-/// Files that are opened with the first of their requests and closed after the last: there may be more of them than a
-/// process may have open.
+/// Files are opened at the first of their requests and closed after the last, because there may be more of them than a process
+/// may have open at once.
 struct Opened<'a> {
     files: &'a [FileExtents],
     flags: i32,
-    /// Each file while it is open, and its requests that are not done yet.
+    /// Each file while it is open, and the number of its unfinished requests.
     slots: Vec<(Mutex<Option<Arc<File>>>, AtomicUsize)>,
 }
 
@@ -251,7 +249,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Does one request's `work` on its file.
+    /// Runs `work` on the file of one request.
     fn with(
         &self,
         request: &Request,
@@ -289,7 +287,7 @@ struct Request {
     len: u64,
 }
 
-/// All ranges in order of file and position, gaps filled, cut to `largest`.
+/// All ranges in order of file and position, gaps up to `gap` filled, cut into pieces of at most `largest` bytes.
 fn requests(files: &[FileExtents], gap: u64, largest: u64) -> Vec<Request> {
     let of_file = |(file, list): (usize, &FileExtents)| {
         merged(list.extents.iter().copied(), gap, largest)
@@ -300,7 +298,7 @@ fn requests(files: &[FileExtents], gap: u64, largest: u64) -> Vec<Request> {
     files.iter().enumerate().flat_map(of_file).collect()
 }
 
-/// Sorted ranges, joined over gaps of up to `gap` bytes, then cut to `largest`.
+/// Sorted ranges, joined over gaps of up to `gap` bytes, then cut into pieces of at most `largest`.
 fn merged(sorted: impl IntoIterator<Item = (u64, u64)>, gap: u64, largest: u64) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (offset, len) in sorted {

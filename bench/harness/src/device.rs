@@ -1,4 +1,4 @@
-//! The block device below a directory: bytes read from it, its read-ahead, its facts.
+//! The block device below a directory: bytes read from it, its read-ahead, its properties.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// Linux's default read-ahead, in KiB: what plain runs are measured with.
+/// Linux's default read-ahead, in KiB; all plain runs are measured with it.
 pub const DEFAULT_READ_AHEAD_KB: u64 = 128;
 
 /// A block device, by its place in sysfs.
@@ -17,29 +17,29 @@ pub struct Device {
     dev: u64,
     /// `/sys/dev/block/MAJOR:MINOR`, resolved.
     sysfs: PathBuf,
-    /// The folder with the queue's settings; a partition's is its disk's.
+    /// The folder with the queue's settings; for a partition, the folder of its disk.
     queue: PathBuf,
 }
 
-/// What a report says about a device.
+/// The properties of a device that a report shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     /// Kernel name of the disk, such as `vda` or `loop3`.
     pub name: String,
     /// File-system type.
     pub file_system: String,
-    /// Whether the kernel takes it for a rotating disk.
+    /// True if the kernel says that the disk rotates.
     pub rotational: bool,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
-    /// Requests its queue takes at once.
+    /// Requests that its queue accepts at once.
     pub queue_depth: u32,
     /// Read-ahead before the benchmarks changed it, in KiB.
     pub read_ahead_kb: u64,
 }
 
 impl Device {
-    /// The device that holds `path`, where the file system is on one block device.
+    /// The device that holds `path`, if the file system is on one block device.
     pub fn holding(path: &Path) -> Result<Option<Self>> {
         let dev = fs::metadata(path)
             .with_context(|| format!("looking at {}", path.display()))?
@@ -60,7 +60,7 @@ impl Device {
             .with_context(|| format!("reading {}/stat", self.sysfs.display()))
     }
 
-    /// What the kernel says about the device.
+    /// The device's properties, as the kernel reports them.
     pub fn facts(&self) -> Facts {
         let device = foreread_sys::device::Device::of(self.dev);
         let scheduler = fs::read_to_string(self.queue.join("scheduler")).ok();
@@ -74,7 +74,7 @@ impl Device {
         }
     }
 
-    /// Sets the read-ahead to `kb` until the guard goes.
+    /// Sets the read-ahead to `kb` until the returned guard is dropped.
     pub fn set_read_ahead(&self, kb: u64) -> Result<ReadAhead> {
         let path = self.queue.join("read_ahead_kb");
         let before =
@@ -85,7 +85,7 @@ impl Device {
     }
 }
 
-/// Puts the read-ahead back on drop.
+/// Restores the read-ahead on drop.
 #[must_use = "the setting lasts as long as the guard"]
 #[derive(Debug)]
 pub struct ReadAhead {

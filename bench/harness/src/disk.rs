@@ -1,10 +1,9 @@
-//! Where a case's data lies while it is measured: the machine's own disk or a slow one.
+//! Where a case's data lies while the case is measured: on the machine's own disk or on a slow one.
 //!
-//! A slow disk is mounted for one case at a time, so that positions on it depend on
-//! that case's data alone, and gets a copy of the data; both go when it does. It is
-//! served by a process of its own (this program again, as `serve-disk`), because a
-//! server that waits for its own disk waits for ever; that process takes the disk
-//! down when its standard input closes, so it never outlives the benchmark.
+//! A slow disk is mounted for one case at a time, so that positions on it depend on that case's data alone. It gets a copy of the
+//! data, which is removed with it. A process of its own serves it (this program again, as `serve-disk`), because a server that
+//! waits for its own disk would wait for ever. That process unmounts the disk when its standard input closes, so it never
+//! outlives the benchmark.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -31,22 +30,22 @@ pub enum DiskKind {
     /// A modelled file server.
     #[value(name = "nfs")]
     Nfs,
-    /// One of 2008.
+    /// A modelled file server of 2008.
     #[value(name = "nfs-2008")]
     Nfs2008,
     /// A modelled parallel file system.
     #[value(name = "striped")]
     Striped,
-    /// One of 2008.
+    /// A modelled parallel file system of 2008.
     #[value(name = "striped-2008")]
     Striped2008,
-    /// Whatever the data directory is on.
+    /// The disk of the data directory.
     #[value(name = "own")]
     Own,
 }
 
 impl DiskKind {
-    /// Its name in reports; a slow disk's is its model's.
+    /// Its name in reports; for a slow disk, the name of its model.
     pub fn name(self) -> &'static str {
         match self {
             DiskKind::Hdd7200 => "hdd-7200",
@@ -62,24 +61,23 @@ impl DiskKind {
 
 /// A disk ready to hold data.
 pub struct Disk {
-    /// Which one.
+    /// Which disk.
     pub kind: DiskKind,
     slow: Option<Slow>,
 }
 
-/// Where the platter stands when a run begins: anywhere, evenly, and for all runs of a round at the same angle.
+/// The platter's angle at the start of a run: evenly distributed over the rounds, and the same for all runs of one round.
 ///
-/// A run ends with the platter at its last block, and what comes between two runs takes about as long every time:
-/// left to that, all plain runs of a case would begin at one angle and all others at another one, up to a revolution
-/// apart in what they wait for first. So the rounds begin at the multiples of the golden ratio, which fill the circle
-/// evenly however many they are.
+/// A run ends with the platter at the run's last block, and about the same time passes between two runs. Without this wait all
+/// plain runs of a case would begin at one angle and all others at another one, and their first waits would differ by up to a
+/// revolution. So the rounds begin at the multiples of the golden ratio, which fill the circle evenly for any number of rounds.
 struct Platter {
-    /// When it stood at the angle that all others are counted from.
+    /// When the platter was at angle 0.
     origin: Instant,
 }
 
 impl Platter {
-    /// How long it is until it stands at the angle of a round.
+    /// The time until the platter is at the angle of this round.
     fn until(&self, round: usize) -> Duration {
         let revolution = Duration::from_nanos(foreread_disk::hdd::REVOLUTION_NS).as_secs_f64();
         let angle = round as f64 * 0.618_033_988_749_894_9;
@@ -88,14 +86,14 @@ impl Platter {
     }
 }
 
-/// Which part of a model's disk is served.
+/// The part of a model's disk that is served.
 #[derive(Clone, Copy)]
 pub struct ServedPart {
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// The disk's byte at which it begins.
+    /// Its first byte on the disk.
     pub begins: u64,
-    /// Only the image, a file without content, without ext4 in it.
+    /// True to serve only the image, a file without content, with no ext4 in it.
     pub image: bool,
 }
 
@@ -120,7 +118,7 @@ impl Disk {
         Self::beginning(0, kind, data, tools)
     }
 
-    /// Such a disk that is the part of the model's from the byte `begins` on.
+    /// As [`Self::ready`]; the disk is the part of the model's disk from byte `begins` on.
     pub fn beginning(begins: u64, kind: DiskKind, data: &Path, tools: &Tools) -> Result<Self> {
         if kind == DiskKind::Own {
             return Ok(Self::own());
@@ -143,7 +141,7 @@ impl Disk {
         Self::start(kind, place, tools)
     }
 
-    /// All of the model's disk as one file without content, and that file.
+    /// All of the model's disk as one file without content; returns that file as well.
     pub fn whole(kind: DiskKind, tools: &Tools) -> Result<(Self, PathBuf)> {
         let place = ServedPart {
             size: foreread_disk::hdd::CAPACITY / IMAGE_UNIT * IMAGE_UNIT,
@@ -159,7 +157,7 @@ impl Disk {
         Ok((disk, file))
     }
 
-    /// Has a process of its own serve a part of a model's disk.
+    /// Starts a process that serves a part of a model's disk.
     fn start(kind: DiskKind, place: ServedPart, tools: &Tools) -> Result<Self> {
         let dir = tools.root.join(format!("mnt-{}", kind.name()));
         let mut server = Command::new(std::env::current_exe().context("finding this program")?)
@@ -177,7 +175,7 @@ impl Disk {
             .args(place.image.then_some("--image"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Ctrl-C is for the benchmark, which then takes the disk down in order.
+            // Ctrl-C goes to the benchmark alone, which then unmounts the disk in order.
             .process_group(0)
             .spawn()
             .context("starting the slow disk's server")?;
@@ -207,21 +205,21 @@ impl Disk {
         })
     }
 
-    /// The folder with the data of `original` on this disk, copied there if need be.
+    /// The folder with the data of `original` on this disk; copies the data there if it is not there yet.
     pub fn holding(&self, original: &Path) -> Result<PathBuf> {
         let Some(slow) = &self.slow else {
             return Ok(original.to_owned());
         };
         let copy = slow.mounted.dir.join(name(original)?);
         let mut cp = Command::new("cp");
-        // Times are kept: Python compares them with those in its compiled files.
+        // Modification times are kept: Python compares them with those in its compiled files.
         cp.arg("-a").arg(original).arg(&copy);
         crate::tools::succeed(&mut cp)?;
         rustix::fs::sync();
         Ok(copy)
     }
 
-    /// Where `path` is on this disk, if it is below `original`; elsewhere nothing was copied.
+    /// The path of `path` on this disk if it is below `original`, or else `path` itself.
     pub fn moved(&self, path: &Path, original: &Path) -> Result<PathBuf> {
         let Some(slow) = &self.slow else {
             return Ok(path.to_owned());
@@ -232,7 +230,7 @@ impl Disk {
         Ok(slow.mounted.dir.join(name(original)?).join(below))
     }
 
-    /// Empties the disk's own cache, which the kernel's being empty says nothing about.
+    /// Empties the disk's own cache, which emptying the kernel's cache leaves alone.
     pub fn forget(&self) -> Result<()> {
         match &self.slow {
             Some(slow) => slow
@@ -243,14 +241,14 @@ impl Disk {
         }
     }
 
-    /// Waits, on a disk that turns, for the angle at which the runs of a round are to begin.
+    /// On a rotating disk, waits for the angle at which the runs of this round begin.
     pub fn turn(&self, round: usize) {
         if let (DiskKind::Hdd7200, Some(slow)) = (self.kind, &self.slow) {
             std::thread::sleep(slow.platter.until(round));
         }
     }
 
-    /// What is out of the ordinary about the disk, in plain words.
+    /// Anything unusual about the disk, as text.
     pub fn notes(&self) -> Vec<String> {
         self.slow
             .as_ref()
@@ -261,7 +259,7 @@ impl Disk {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        // End of input is the server's sign to take the disk down.
+        // The server unmounts the disk at the end of its input.
         drop(self.server.stdin.take());
         if let Err(error) = self.server.wait() {
             eprintln!("could not wait for the slow disk's server: {error}");
@@ -269,7 +267,7 @@ impl Drop for Slow {
     }
 }
 
-/// What the server prints once the disk is mounted.
+/// The server prints this line once the disk is mounted.
 const READY: &str = "ready";
 
 /// Sizes of disks are multiples of this many bytes.
@@ -281,7 +279,7 @@ pub fn serve(model: &str, dir: &Path, place: ServedPart) -> Result<()> {
         .parse()
         .with_context(|| format!("`{model}` names no disk model"))?;
     if Mounted::find(dir).is_ok() {
-        // Left by a server that was killed.
+        // A mount that a killed server left behind.
         foreread_slowdisk::unmount(dir).with_context(|| format!("clearing {}", dir.display()))?;
     }
     let options = Options {
@@ -300,7 +298,7 @@ pub fn serve(model: &str, dir: &Path, place: ServedPart) -> Result<()> {
     Ok(())
 }
 
-/// A data folder's own name.
+/// The name of a data folder.
 fn name(folder: &Path) -> Result<&std::ffi::OsStr> {
     folder
         .file_name()

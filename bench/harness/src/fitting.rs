@@ -1,5 +1,5 @@
-//! Trial runs of a translated program before it is timed: the cost that translation adds to the program itself, and the
-//! computation at which its hot and cold runs differ as much as the paper's.
+//! Trial runs of a translated program before it is timed. They find the cost that translation adds to the program itself, and the
+//! amount of computing at which its hot and cold runs differ as much as the paper's.
 
 use std::time::Instant;
 
@@ -10,19 +10,18 @@ use crate::disk::DiskKind;
 use crate::paper::paper;
 use crate::runs::Runs;
 
-/// Pairs of hot runs of a program as it is and translated: so many at most, and none begun after so many
-/// seconds.
+/// The most pairs of hot runs (the original and the translated program), and the seconds after which no further pair begins.
 const HOT_PAIRS: usize = 25;
 const HOT_SECONDS: f64 = 5.0;
-/// How far from the paper's the share of computing may be, and for how long a nearer one is looked for.
+/// How far the share of computing may be from the paper's, and the seconds for which a better fit is sought.
 const FITTING: f64 = 0.05;
 const FITTING_SECONDS: f64 = 20.0;
-/// The computation whose hot time tells what a unit of it takes.
+/// The computation per block whose hot time gives the time of one unit.
 const TRIED_WORK: u64 = 16;
-/// Hot runs of which the shortest counts.
+/// Hot runs; the shortest counts.
 const HOT_TRIES: usize = 3;
 
-/// Hot times of the program as it is and translated, in turn.
+/// Hot times of the original and the translated program, in pairs.
 pub fn hot_pairs(runs: &Runs) -> Result<Vec<(f64, f64)>> {
     let mut pairs = Vec::new();
     let began = Instant::now();
@@ -32,17 +31,16 @@ pub fn hot_pairs(runs: &Runs) -> Result<Vec<(f64, f64)>> {
     Ok(pairs)
 }
 
-/// The share of computing in the plain time that a case is to have on a disk, where it is chosen: the
-/// paper's, on a disk like the paper's.
+/// The share of computing that a case must have in its plain time: the paper's, on a disk like the paper's; otherwise `None`.
 pub fn computing(case: &Case, disk: DiskKind) -> Option<f64> {
     (case.group == Group::Slice && disk == DiskKind::Hdd7200)
         .then(|| paper(case.name)?.computing)
         .flatten()
 }
 
-/// Has the program compute so much for each block that the hot run takes `share` of the cold one, and says how
-/// much that is. The more it computes, the more of the waiting the kernel's read-ahead hides, and the first units may take
-/// longer than later ones: so a guess is tried, hot and cold, and mended as long as those runs are short.
+/// Sets the computation per block so that the hot run takes `share` of the cold run's time, and returns it. The kernel's
+/// read-ahead hides more of the waiting the more the program computes, and the first units may take longer than later ones. So a
+/// guess is tried, hot and cold, and corrected for as long as time allows.
 pub fn fit(runs: &mut Runs, share: f64) -> Result<u64> {
     let began = Instant::now();
     let least = shortest_hot(runs)?;

@@ -1,7 +1,7 @@
-//! Running a command under `foreread run`, and reading what it says about the run.
+//! Running a command under `foreread run`, and reading its account of the run.
 //!
-//! Every case has a record store of its own, so that a user's records are neither
-//! used nor touched; it is evicted before cold runs like the case's own files.
+//! Every case has a record store of its own, so that a user's records are neither used nor changed; the store is evicted before
+//! cold runs like the case's own files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Invocation;
 
-/// Where Linux systems have a file system in memory.
+/// Linux systems have a file system in memory here.
 const MEMORY: &str = "/dev/shm";
 
-/// The `foreread` binary and the store one case uses.
+/// The `foreread` binary, and the record store of one case.
 #[derive(Clone, Debug)]
 pub struct Foreread {
     binary: PathBuf,
@@ -24,15 +24,15 @@ pub struct Foreread {
     report: PathBuf,
 }
 
-/// What `foreread run --json` wrote. Fields that are missing or null count as nothing said.
+/// The output of `foreread run --json`. A missing or null field counts as no statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
     /// `recorded`, `prefetched` or `aside`.
     pub mode: String,
-    /// Why it stood aside or could not help, if it says so.
+    /// Why it stood aside or could not help, if it gives a reason.
     pub reason: Option<String>,
-    /// Where each byte issued ended; none when nothing was issued.
+    /// The fate of each byte issued; `None` if no byte was issued.
     pub ledger: Option<Ledger>,
     /// Bytes the program read.
     pub read_bytes: Option<u64>,
@@ -57,8 +57,8 @@ impl Foreread {
             .with_context(|| format!("resolving {}", path.display()))
     }
 
-    /// `binary` with a store in `store` and its report in memory, or else in `scratch`: a user asks for none, and to
-    /// write one to a disk takes 0.3 ms of a run.
+    /// `binary` with its records in `store` and its report in memory, or else in `scratch`. Users do not ask for a report, and
+    /// writing one to a disk would take 0.3 ms of a run.
     pub fn new(binary: &Path, store: &Path, scratch: &Path) -> Self {
         let memory = Path::new(MEMORY);
         let folder = if memory.is_dir() { memory } else { scratch };
@@ -69,7 +69,7 @@ impl Foreread {
         }
     }
 
-    /// Forgets every record, so that the next run records.
+    /// Removes every record, so that the next run records.
     pub fn forget(&self) -> Result<()> {
         if self.store.exists() {
             fs::remove_dir_all(&self.store)
@@ -100,7 +100,7 @@ impl Foreread {
         wrapped
     }
 
-    /// The account of the run just finished; read once, then gone.
+    /// The account of the run just finished; reading it removes it.
     pub fn account(&self) -> Result<Account> {
         let text = fs::read_to_string(&self.report)
             .with_context(|| format!("foreread left no report in {}", self.report.display()))?;

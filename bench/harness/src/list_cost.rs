@@ -1,8 +1,8 @@
-//! What a list costs: time for an entry from the program to the read that uses it up, and memory.
+//! The cost of a list: the time per entry, from the program's call to the read that uses the entry up, and memory.
 //!
-//! All the entries name is in memory, so that only foreread's own work is measured. The list comes in
-//! both ways there are for one too long to be handed over at once: drawn from an iterator, and supplied by
-//! the callback, piece by piece, whenever it has run out.
+//! All bytes that the entries name are in memory, so that only foreread's own work is measured. The list is handed over in both
+//! ways that suit a list too long for one request: drawn from an iterator, and supplied by the callback, piece by piece, whenever
+//! the list has run out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::tools::Tools;
 
 /// Pages of the file that all entries name.
 const PAGES: u64 = 4096;
-/// Entries the callback hands over in one request.
+/// Entries that the callback hands over in one request.
 const PIECE: u64 = 64 << 10;
-/// How long the program waits for an entry that has not come.
+/// How long the program waits for a missing entry.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Memory is looked at once in so many entries.
+/// Memory is checked once in this many entries.
 const LOOK: u64 = 1 << 20;
 
-/// What one way took.
+/// The cost of one way.
 struct Cost {
     seconds: f64,
-    /// Entries held at once, at most.
+    /// The most entries held at once.
     ahead: u64,
-    /// Memory grown, at most, in KiB.
+    /// The largest growth of memory, in KiB.
     grown: u64,
 }
 
-/// Uses up a list of so many `entries` in both ways; a table.
+/// Uses up a list of `entries` entries in both ways; returns a table.
 pub fn measure(tools: &Tools, entries: u64) -> Result<String> {
     let path = tools.root.join("hot-page");
     std::fs::write(&path, vec![1; PAGES as usize * 4096])
@@ -73,21 +73,21 @@ fn stream(client: &Client, file: FileId, entries: u64) -> Result<()> {
     Ok(())
 }
 
-/// Has the list supplied by the callback, the first pieces now.
+/// Has the list supplied by the callback.
 fn call_back(client: &Client, file: FileId, entries: u64) -> Result<()> {
     let told = Arc::new(AtomicU64::new(0));
     client.on_miss(move |client, _| {
-        // Nobody can be told here; the program ends for want of entries.
+        // The callback cannot report an error; the program ends because entries are missing.
         if let Err(error) = supply(client, file, &told, entries) {
             eprintln!("the callback could not supply: {error}");
         }
     });
-    // Asked for at once: the list is complete and has nothing on it.
+    // The first entry, marked as the end of the list, so that the callback is called at once.
     client.request(&[entry(file, 0)], Flags::SET | Flags::DONE)?;
     Ok(())
 }
 
-/// Hands over what there is room for, from entry `told` + 1 on: the first was there to begin with.
+/// Hands over as many entries as there is room for, from entry `told` + 1 on; entry 0 was requested before.
 fn supply(client: &Client, file: FileId, told: &AtomicU64, entries: u64) -> Result<(), Error> {
     loop {
         let from = told.load(Ordering::Relaxed) + 1;
@@ -120,7 +120,7 @@ fn one(
     let (mut ahead, mut most) = (0, before);
     for n in 0..entries {
         let mut waiting = None;
-        // An iterator's list is drawn from as it is used up: wait for what is not there yet.
+        // An iterator's list is drawn from as it is used up: wait for entries that are not there yet.
         while let Err(error) = client.at(n) {
             let since = waiting.get_or_insert_with(Instant::now);
             if !matches!(error, Error::NoEntry { .. }) || since.elapsed() > PATIENCE {

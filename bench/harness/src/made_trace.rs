@@ -1,7 +1,7 @@
-//! A trace of any length, made up: what `foreread sim` is measured by.
+//! A made-up trace of any length, with which `foreread sim` is measured.
 //!
-//! It is one of a build that goes on for ever, as text of strace: a process for each unit, which opens the unit and its
-//! headers in an order of its own, and now and then, in place of one of them, any other file, and ends.
+//! The trace is strace's text of a build that never ends. Each process compiles one unit: it opens the unit and then its headers
+//! in an order of the unit's own, occasionally opens any other file in place of a header, and ends.
 
 use std::io::{BufWriter, Write, stdout};
 
@@ -9,16 +9,16 @@ use anyhow::{Context, Result};
 
 use crate::cases::Random;
 
-/// Units, and the headers they choose from.
+/// The number of units, and the number of headers that they choose from.
 const UNITS: u64 = 2000;
 const HEADERS: u64 = 5000;
-/// Headers of a unit.
+/// Headers that a unit opens.
 const OPENED: u64 = 38;
-/// One in so many opens is of any other file, of so many.
+/// One in this many opens is of another file, one of `OTHERS`.
 const STRAY: u64 = 50;
 const OTHERS: u64 = 100_000;
 
-/// Writes a trace of so many events to standard output.
+/// Writes a trace of `events` events to standard output.
 pub fn write(events: u64) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, stdout().lock());
     let mut random = Random(31);

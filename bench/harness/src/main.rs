@@ -1,7 +1,7 @@
 //! `foreread-bench`: paired whole-process benchmarks.
 //!
-//! cases/ say what to run, disk where, measure how; stats, results, table, charts and
-//! targets turn samples into what is read. Nothing here asserts a speed.
+//! cases/ define the commands, disk the place of their data, measure the order of the runs; stats, results, table, charts and
+//! targets turn samples into reports. Nothing here asserts a speed.
 
 #![forbid(unsafe_code)]
 
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the options ask for.
+/// Runs the command that the options ask for.
 fn act(cli: Cli) -> Result<()> {
     match &cli.command {
         Some(Task::Data {
@@ -140,12 +140,12 @@ fn act(cli: Cli) -> Result<()> {
     if cli.pread_cost || cli.record_cost {
         return cost_alone(&cli, &tools);
     }
-    // Before anything is measured, lest it cannot be written down.
+    // Before anything is measured, so that no measurement is lost for want of a folder.
     fs::create_dir_all(&cli.out).with_context(|| format!("creating {}", cli.out.display()))?;
     bench(&cli, &tools)
 }
 
-/// Measures what being watched costs, and nothing else.
+/// Measures only the cost of observation.
 fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
     let binary = Foreread::find(cli.foreread.as_deref())?;
     let rounds = Rounds {
@@ -170,7 +170,7 @@ fn cost_alone(cli: &Cli, tools: &Tools) -> Result<()> {
     say(&format!("to reach\n\n{}", targets::render_cost(&cost)))
 }
 
-/// For how long pairs beyond the rounds are run: not at all where the rounds' number was given.
+/// How long further pairs are run after the rounds: not at all if the number of rounds was given.
 fn more_pairs(cli: &Cli, size: Size) -> Duration {
     match cli.rounds {
         Some(_) => Duration::ZERO,
@@ -178,7 +178,7 @@ fn more_pairs(cli: &Cli, size: Size) -> Duration {
     }
 }
 
-/// Measures what being watched costs, for the report of a whole run; what cannot be measured is put with the skipped.
+/// Measures the cost of observation for the report of a whole run. A failed measurement is listed as skipped.
 fn add_cost(
     results: &mut Results,
     cases: &[Case],
@@ -213,7 +213,7 @@ fn add_cost(
     Ok(())
 }
 
-/// Measures one case or curve into the results; what it is doing goes to the second argument.
+/// Measures one case or curve into the results; the second argument receives the current step.
 type Measured<'a> = dyn FnMut(&mut Results, &dyn Fn(&str)) -> Result<()> + 'a;
 
 /// Measures every case asked for, then reports.
@@ -275,7 +275,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         .as_ref()
         .filter(|_| selection::with_cost(cli))
     {
-        // Four parts: with --quick they take half a minute together.
+        // Four parts, which together take half a minute with --quick.
         let rounds = Rounds {
             most: cli.rounds.unwrap_or(size.pick(5, 15)),
             within: size.pick(Some(Duration::from_secs(7)), None),
@@ -293,7 +293,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         };
         signals::check()?;
         match outcome {
-            // On a terminal the bar shows that things move; elsewhere these lines do.
+            // A terminal shows the progress bar; elsewhere these lines show progress.
             Ok(()) if bar.is_hidden() => eprintln!("{name} on {} measured", disk.name()),
             Ok(()) => {}
             Err(error) => {
@@ -303,7 +303,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             }
         }
         bar.inc(1);
-        // Written as it grows: what was measured is not lost if the rest is.
+        // Written after every case, so that a later failure loses no results.
         report(&results, &cli.out)
     };
     for (case, kind) in chosen {
@@ -361,7 +361,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
     say(&text)
 }
 
-/// Writes to standard output, unless its reader has left (`foreread-bench --list | head`).
+/// Writes to standard output; a reader that has left is no error (`foreread-bench --list | head`).
 fn say(text: &str) -> Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

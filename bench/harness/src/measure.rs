@@ -1,7 +1,7 @@
-//! Measuring one case on one disk: modes interleaved in rounds.
+//! Measures one case on one disk: the modes alternate in rounds.
 //!
-//! A round is plain cold, foreread cold, hot and the deep read, plain and foreread
-//! taking turns at going first. `runs` has the single runs.
+//! A round has a plain run and one with foreread's help, both cold and in alternating order, a hot run and the deep read. `runs`
+//! has the single runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,12 +25,12 @@ use crate::tools::Tools;
 use crate::translated::Build;
 use crate::watch::Watch;
 
-/// Runs of a case whose files alone are out of memory.
+/// Runs of a case with only its files out of memory.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FilesOnly {
     /// Plain runs.
     pub plain: Vec<Sample>,
-    /// Runs under foreread with a record, paired with `plain` by index.
+    /// Runs with foreread's help, paired with `plain` by index.
     pub foreread: Vec<Sample>,
     /// Reading the files' bytes at full depth.
     pub deep: Vec<Sample>,
@@ -45,63 +45,61 @@ pub struct Measurement {
     pub case: String,
     /// The disk.
     pub disk: String,
-    /// Whether the case is there to show that foreread does no harm.
+    /// True if the case shows that foreread does no harm.
     pub no_harm: bool,
-    /// Whether runs started with everything in memory.
+    /// True if runs started with everything in memory.
     pub hot_start: bool,
-    /// The device below the data, as it was before.
+    /// The device below the data, before the benchmarks changed it.
     pub device: Option<Facts>,
     /// The command.
     pub command: String,
-    /// Which table it belongs to.
+    /// The table that the case belongs to.
     pub group: Group,
-    /// The memory it may use, in bytes.
+    /// The memory that the program may use, in bytes.
     pub memory_limit: Option<u64>,
     /// Plain runs, cold unless `hot_start`.
     pub plain: Vec<Sample>,
-    /// WILLNEED on the whole files first.
+    /// Plain runs, each after one WILLNEED on every whole file.
     pub willneed: Vec<Sample>,
-    /// `vmtouch -t` first.
+    /// Plain runs, each after `vmtouch -t`.
     pub vmtouch: Vec<Sample>,
-    /// Runs under foreread with a record, or of the program that has foreread's help, paired with
-    /// `plain` by index.
+    /// Runs with foreread's help, by a record or by the program itself, paired with `plain` by index.
     pub foreread: Vec<Sample>,
-    /// Runs of the plain program under `foreread run` with a record, beside a translated one's or first ones.
+    /// Runs of the plain program under `foreread run` with a record, next to those of a translated program or to first runs.
     pub recorded: Vec<Sample>,
     /// Plain runs with everything in memory.
     pub hot: Vec<Sample>,
-    /// Times of the program as it is and translated, without its prefetch thread, everything in memory and
-    /// the least computation.
+    /// Hot times of the original program and of the translated one without its prefetch thread, both with the least computation.
     pub hot_pairs: Vec<(f64, f64)>,
     /// Reading the program's bytes at full depth.
     pub deep: Vec<Sample>,
     /// The way `deep` was read, the fastest of those tried.
     pub deep_way: Option<Way>,
-    /// Where the other runs start as after a reboot: those with the case's files alone out of memory.
+    /// Runs with only the case's files out of memory, for cases whose other runs start as after a reboot.
     pub files_only: Option<FilesOnly>,
     /// The run that recorded.
     pub recording: Option<Sample>,
-    /// The computation for each block, in the program's own unit, where it was chosen.
+    /// The computation per block, in the program's own unit, if it was fitted.
     pub work: Option<u64>,
-    /// What it took to translate the program.
+    /// Time and size of the program's translation.
     pub build: Option<Build>,
-    /// Unique bytes the program reads of the case's files, in whole pages.
+    /// Unique bytes of the case's files that the program reads, in whole pages.
     pub footprint_bytes: Option<u64>,
-    /// Names the program asks about, where they are out of memory.
+    /// The number of names that the program asks about, if they are out of memory.
     pub names: Option<usize>,
-    /// Runs thrown away because the files were not out of memory.
+    /// Starts repeated because the files were still in memory.
     pub discarded: usize,
-    /// Plain words about anything out of the ordinary.
+    /// Anything unusual, as text.
     pub notes: Vec<String>,
 }
 
-/// The time all rounds of a case on a disk should take, in seconds: short ones run more
-/// rounds than asked for, for a good median, and long ones fewer.
+/// The time that all rounds of a case on a disk should take, in seconds. A short case runs more rounds than asked for, for a good
+/// median, and a long one fewer.
 const ROUNDS_SECONDS: f64 = 12.0;
-/// Pairs without which a ratio means nothing.
+/// The fewest pairs for which a ratio means anything.
 const FEWEST_PAIRS: usize = 3;
 
-/// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
+/// Measures `case` on `disk` with the data in `original`; `say` receives the current step.
 pub fn measure(
     case: &Case,
     disk: &Disk,
@@ -178,7 +176,7 @@ pub fn measure(
     };
     rounds(&runs, &mut result, needs.as_ref(), settings, tools, say)?;
     result.discarded = runs.discarded.get();
-    // The busy loops are this process's own.
+    // A busy case's load is this process's own and so no disturbance.
     if case.start == Start::Hot
         && let Some(disturbed) = watch.disturbed()
     {
@@ -266,7 +264,7 @@ fn rounds(
     Ok(())
 }
 
-/// One plain run and one with foreread's help, of which each goes first in turn.
+/// One plain run and one with foreread's help, in alternating order.
 fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str)) -> Result<()> {
     let foreread_first = round % 2 == 1;
     let cold = runs.case.cold();
@@ -286,8 +284,8 @@ fn pair(runs: &Runs, result: &mut Measurement, round: usize, say: &dyn Fn(&str))
     Ok(())
 }
 
-/// The same pair with the case's files alone out of memory, and their bytes at full depth, for cases that start as after a
-/// reboot otherwise.
+/// A pair with only the case's files out of memory, and the deep read of those files, for cases whose other runs start as after a
+/// reboot.
 fn files_only(
     runs: &Runs,
     result: &mut Measurement,
@@ -306,18 +304,18 @@ fn files_only(
         say("foreread, files only");
         files_only.foreread.push(runs.helped(help, Cold::Files)?);
     }
-    // Last, because the hot run is to find in memory what the program reads.
+    // Last, because the hot run that follows needs the program's files in memory.
     say("plain, files only");
     files_only.plain.push(runs.plain(Cold::Files)?);
     Ok(())
 }
 
-/// For how long pairs beyond the rounds may be begun.
+/// How long further pairs may be begun after the rounds.
 pub fn more_pairs_within(size: Size) -> Duration {
     Duration::from_secs(size.pick(20, 60))
 }
 
-/// Whether the pairs tell what foreread costs, whatever that is.
+/// True if the pairs give foreread's cost precisely enough.
 fn is_told(result: &Measurement) -> bool {
     let (with, without) = (seconds(&result.foreread), seconds(&result.plain));
     match result.group {
@@ -326,7 +324,7 @@ fn is_told(result: &Measurement) -> bool {
     }
 }
 
-/// Notes what was out of the ordinary in a run with foreread's help.
+/// Adds a note about anything unusual in a run with foreread's help.
 fn remark(sample: &Sample, case: &Case, notes: &mut Vec<String>) {
     let mut note = |note: String| {
         if !notes.contains(&note) {
@@ -346,7 +344,7 @@ fn remark(sample: &Sample, case: &Case, notes: &mut Vec<String>) {
     }
 }
 
-/// More rounds for short cases, so that a median means something; fewer for long ones.
+/// The number of rounds: more for short cases, for a meaningful median; fewer for long ones.
 fn rounds_for(purpose: Purpose, settings: &Settings, round_seconds: f64) -> usize {
     let fit = (ROUNDS_SECONDS / round_seconds) as usize;
     let (mut least, most) = match purpose {

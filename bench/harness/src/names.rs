@@ -1,8 +1,8 @@
-//! The names a command asks the kernel about, and the fastest way to have them in memory.
+//! The names a command asks the kernel about, and the fastest way to bring them into memory.
 //!
-//! strace runs the command once and tells the names: files opened, looked at or executed, directories read, and
-//! names that do not exist, which cost a look into their directory all the same. The limit of a case counts the
-//! time to look at each of them once, directories first, in the order of their inodes.
+//! strace runs the command once and shows the names: files that are opened, looked up or executed, directories that are listed,
+//! and names that do not exist, whose lookup reads their directory as well. The limit of a case includes the time to list each
+//! directory and then to look up each name once, in the order of inodes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,24 +17,24 @@ use crate::parallel::spread;
 use crate::process::{self, Invocation};
 use crate::tools::in_path;
 
-/// The program that tells the names, and its Debian package.
+/// The program that shows the names, and the Debian package of the same name.
 const STRACE: &str = "strace";
-/// File systems that are not on a disk.
+/// File systems in memory.
 const IN_MEMORY: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Names, each once.
+/// Names, each one once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Names whose inodes are asked for, those that do not exist among them.
+    /// Names that are looked up, including those that do not exist.
     pub looked: Vec<PathBuf>,
-    /// Directories whose entries are read.
+    /// Directories that are listed.
     pub listed: Vec<PathBuf>,
     /// Regular files that are opened or executed.
     pub opened: Vec<PathBuf>,
 }
 
 impl Names {
-    /// The names that `command` asks about; runs it once under strace, with the trace in `scratch`.
+    /// The names that `command` asks about. Runs it once under strace, with the trace in `scratch`.
     pub fn of(command: &Invocation, scratch: &Path) -> Result<Self> {
         if !in_path(STRACE) {
             bail!("{STRACE} is missing: install the package {STRACE} (or run --install)");
@@ -56,7 +56,7 @@ impl Names {
         ]
         .map(Into::into)
         .to_vec();
-        // A file for each process, so that no call is cut in two by another process's.
+        // One file per process, so that no call is cut in two by another process's call.
         leading.push(folder.join("trace").into());
         let run = process::run(&command.under(Path::new(STRACE), leading), scratch, &[])?;
         let mut found = Found::default();
@@ -79,7 +79,7 @@ impl Names {
         Ok(found.names(scratch))
     }
 
-    /// The same names where the disk under test has them: `moved` says where a path is.
+    /// The same names on the disk under test; `moved` maps a path to the path there.
     pub fn moved(self, moved: impl Fn(&Path) -> Result<PathBuf>) -> Result<Self> {
         let all = |paths: Vec<PathBuf>| -> Result<Vec<PathBuf>> {
             paths.iter().map(|path| moved(path)).collect()
@@ -91,7 +91,7 @@ impl Names {
         })
     }
 
-    /// Puts them in the order in which a disk has their inodes; a name that does not exist goes with its directory.
+    /// Orders the names by inode; a name that does not exist is placed with its nearest existing directory.
     pub fn order_by_inode(&mut self) {
         fn place(path: &Path) -> (u64, u64) {
             let found = path
@@ -103,14 +103,14 @@ impl Names {
         self.listed.sort_by_cached_key(|path| place(path));
     }
 
-    /// How many there are.
+    /// The number of lookups and listings.
     pub fn count(&self) -> usize {
         self.looked.len() + self.listed.len()
     }
 
-    /// Brings the directories and then the inodes into memory, `depth` at once.
+    /// Lists the directories and then looks up the names, `depth` at once.
     pub fn bring(&self, depth: usize) -> Result<()> {
-        // Names that have gone, or may not be read, cost the program its look as well.
+        // A name that is gone or may not be read costs the program a lookup as well.
         spread(
             depth,
             &self.listed,
@@ -134,7 +134,7 @@ impl Names {
     }
 }
 
-/// What the lines of traces have told so far.
+/// The names found in the trace lines so far.
 #[derive(Default)]
 struct Found {
     looked: BTreeSet<PathBuf>,
@@ -143,8 +143,8 @@ struct Found {
 }
 
 impl Found {
-    /// Takes in one line such as `openat(AT_FDCWD</tmp>, "a/b", O_RDONLY) = 3</tmp/a/b>`; `cwd` is the working
-    /// directory of the process as far as it is known.
+    /// Adds the names of one line such as `openat(AT_FDCWD</tmp>, "a/b", O_RDONLY) = 3</tmp/a/b>`. `cwd` is the working directory
+    /// of the process as far as it is known.
     fn add(&mut self, line: &[u8], cwd: &mut PathBuf) {
         let Some(call) = Call::parse(line) else {
             return;
@@ -171,7 +171,7 @@ impl Found {
         }
     }
 
-    /// What is on a disk of it: not in `scratch`, which is in memory.
+    /// The names that are on a disk, without those in `scratch`, which is in memory.
     fn names(self, scratch: &Path) -> Names {
         let on_disk = |path: &PathBuf| {
             let memory = IN_MEMORY.iter().map(Path::new).chain([scratch]);
@@ -197,13 +197,13 @@ struct Call {
     name: String,
     /// The names among its arguments.
     paths: Vec<PathBuf>,
-    /// The folder that the first argument, a descriptor, stands for.
+    /// The folder of the first argument, if that is a descriptor.
     folder: Option<PathBuf>,
-    /// The working directory, where the first argument stands for it.
+    /// The working directory, if the first argument stands for it.
     working_directory: Option<PathBuf>,
-    /// Whether it succeeded.
+    /// True if the call succeeded.
     done: bool,
-    /// The file that the descriptor it returned stands for.
+    /// The file of the returned descriptor.
     result: Option<PathBuf>,
 }
 
@@ -224,7 +224,7 @@ impl Call {
             call.folder = Some(folder);
             rest = behind;
         }
-        // Further strings are a link's content or the words of a command line.
+        // Further strings are the content of a link or the words of a command line.
         let most = match call.name.as_str() {
             "rename" | "renameat" | "renameat2" | "link" | "linkat" => 2,
             _ => 1,
@@ -244,7 +244,7 @@ impl Call {
     }
 }
 
-/// The path behind a descriptor such as `3</tmp>` at the beginning of `text`, and what follows.
+/// The path behind a descriptor such as `3</tmp>` at the beginning of `text`, and the text after it.
 fn descriptor(text: &[u8]) -> Option<(PathBuf, &[u8])> {
     let name = text
         .iter()
@@ -254,7 +254,7 @@ fn descriptor(text: &[u8]) -> Option<(PathBuf, &[u8])> {
         .flatten()
 }
 
-/// A C string up to its closing quote, and what follows.
+/// A C string up to its closing quote, and the text after it.
 fn quoted(text: &[u8]) -> Option<(PathBuf, &[u8])> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -275,7 +275,7 @@ fn quoted(text: &[u8]) -> Option<(PathBuf, &[u8])> {
     }
 }
 
-/// The path of a descriptor up to its `>`, and what follows.
+/// The path of a descriptor up to its `>`, and the text after it.
 fn bracketed(text: &[u8]) -> Option<(PathBuf, &[u8])> {
     let end = text.iter().position(|&byte| byte == b'>')?;
     let mut bytes = Vec::new();
@@ -293,7 +293,7 @@ fn bracketed(text: &[u8]) -> Option<(PathBuf, &[u8])> {
     Some((OsString::from_vec(bytes).into(), &text[end + 1..]))
 }
 
-/// The byte that an escape behind its backslash stands for, and what follows.
+/// The byte of an escape sequence after its backslash, and the text after it.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let octal = text
         .iter()
@@ -317,7 +317,7 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     Some((meant, tail))
 }
 
-/// A path without `.` and, as far as names alone tell, without `..`.
+/// A path without `.` and without `..`, as far as the names alone allow; links are not followed.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

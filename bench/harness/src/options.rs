@@ -11,8 +11,8 @@ use crate::reader;
 
 /// Times whole programs: plain, under foreread, with a hot cache, and the limit.
 ///
-/// Cold runs are proved cold; the read-ahead of the disk under test is set to Linux's
-/// default 128 KiB for the run and put back afterwards. Needs root.
+/// Cold runs are proved cold; the read-ahead of the disk under test is set to Linux's default of 128 KiB for the run and restored
+/// afterwards. Needs root.
 #[derive(Parser)]
 #[command(version)]
 pub struct Cli {
@@ -35,10 +35,10 @@ pub struct Cli {
     /// Only these variants of the group files.
     #[arg(long = "variant", value_name = "NAME", value_enum)]
     variants: Vec<Variant>,
-    /// Of the group files the paper's sweep: models by the nodes and the order of their partitions.
+    /// For the group files, run the paper's sweep: models by the nodes and the order of their partitions.
     #[arg(long, conflicts_with = "variants")]
     sweep: bool,
-    /// After so many minutes, leave out what was not begun [default: 9 quick, none otherwise].
+    /// After this many minutes, skip the cases that have not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,
     /// Leave foreread out: plain, hot and limit only.
@@ -47,7 +47,7 @@ pub struct Cli {
     /// The foreread binary [default: beside this program].
     #[arg(long, value_name = "FILE")]
     pub foreread: Option<PathBuf>,
-    /// Where the data is kept between runs.
+    /// The directory in which the data is kept between runs.
     #[arg(
         long,
         value_name = "DIR",
@@ -55,10 +55,10 @@ pub struct Cli {
         default_value = "target/bench-data"
     )]
     pub data_dir: PathBuf,
-    /// The checkout, with sqlite/foreread.so, python/wheels and examples.
+    /// The checkout, which has sqlite/foreread.so, python/wheels and examples.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub checkout: PathBuf,
-    /// Where the results go.
+    /// The directory for the results.
     #[arg(long, value_name = "DIR", default_value = "bench/out")]
     pub out: PathBuf,
     /// List the cases and what they need.
@@ -67,16 +67,16 @@ pub struct Cli {
     /// Install the Debian packages the cases need, then stop.
     #[arg(long)]
     pub install: bool,
-    /// Measure the processor time that a want costs, from the record to the account.
+    /// Measure only the processor time per want, from the record to the account.
     #[arg(long)]
     pub cost: bool,
-    /// Measure the added time per hot read, and that alone.
+    /// Measure only the added time per hot read.
     #[arg(long)]
     pub pread_cost: bool,
-    /// Measure the price of recording, and that alone.
+    /// Measure only the cost of recording.
     #[arg(long)]
     pub record_cost: bool,
-    /// Measure what a list handed over costs instead.
+    /// Measure only the cost of a list handed over.
     #[arg(long)]
     pub list_cost: bool,
     /// Entries of that list.
@@ -92,7 +92,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The variants of the group files.
+    /// The variants of the group files to measure.
     pub fn variants(&self) -> &[Variant] {
         match self.variants.as_slice() {
             [] if self.sweep => &Variant::SWEEP,
@@ -104,12 +104,12 @@ impl Cli {
 
 #[derive(Subcommand)]
 pub enum Task {
-    /// Generate a case's data in a folder of your own.
+    /// Generate a case's data in a folder.
     Data {
         #[command(subcommand)]
         what: Data,
     },
-    /// Reads a file in a known order: what the curves measure.
+    /// Reads a file in a known order; the reader of the curves.
     #[command(hide = true)]
     ReadFile(reader::Reading),
     /// Serves a slow disk for the benchmark that started it.
@@ -121,10 +121,10 @@ pub enum Task {
         dir: PathBuf,
         #[arg(long)]
         size: u64,
-        /// Where on the model's disk it begins.
+        /// First byte on the model's disk.
         #[arg(long, default_value_t = 0)]
         begins: u64,
-        /// Only the image, without ext4.
+        /// Serve only the image, without ext4.
         #[arg(long)]
         image: bool,
     },
@@ -134,19 +134,19 @@ pub enum Task {
 pub enum Data {
     /// A made-up trace of a build without end, as strace writes it, to standard output.
     Trace {
-        /// Events in it.
+        /// Number of events.
         #[arg(long, default_value_t = 10_000_000)]
         events: u64,
     },
     /// The sqlite3 database `tpch.db`, with its secondary indexes.
     Sqlite {
-        /// The folder, made if need be.
+        /// The folder; it is created if it does not exist.
         #[arg(long)]
         dir: PathBuf,
         /// Rows, about 136 bytes each with the indexes.
         #[arg(long, default_value_t = 1_500_000)]
         rows: u64,
-        /// The size instead, in MiB.
+        /// Size in MiB, in place of the number of rows.
         #[arg(long, conflicts_with = "rows")]
         size_mib: Option<u64>,
     },

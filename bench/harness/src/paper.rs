@@ -1,4 +1,4 @@
-//! The figures that papers published, from the tables beside the benches.
+//! The figures published in papers, from the tables in bench/tables.
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 pub struct Paper {
     /// Improvement over plain, in percent.
     pub improvement_pct: f64,
-    /// Masked I/O, in percent, as that paper defines it.
+    /// Masked I/O, in percent, by the paper's own definition.
     pub masked_pct: f64,
-    /// Share of computing in the plain time, where the table has it.
+    /// Share of computing in the plain time, if the table has it.
     pub computing: Option<f64>,
-    /// What synchronization adds, in percent, where the table has it.
+    /// Cost of synchronization, in percent, if the table has it.
     pub synchronization_pct: Option<f64>,
-    /// Time to translate the program, in percent of a run of the result, where the table has it.
+    /// Time to translate the program, in percent of a run of the translated program, if the table has it.
     pub compile_pct: Option<f64>,
 }
 
-/// The published figures for `case`, from the tables beside the benches.
+/// The published figures for `case`.
 pub fn paper(case: &str) -> Option<Paper> {
     let tables = [
         include_str!("../../tables/aasfp.csv"),
@@ -27,7 +27,7 @@ pub fn paper(case: &str) -> Option<Paper> {
 }
 
 /// The row of `case` in a table of `cases,plain,prefetched,masked,improvement` and, where the paper has them,
-/// `computing,synchronization,compile`, in seconds and percent; cases of ours that are the same one of the paper's share a row.
+/// `computing,synchronization,compile`, in seconds and percent. Several cases here may share one row of the paper.
 fn row(table: &str, case: &str) -> Option<Paper> {
     let line = table.lines().find(|line| {
         let cases = line.split(',').next().unwrap_or_default();

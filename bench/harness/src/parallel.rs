@@ -1,10 +1,10 @@
-//! Work spread over threads, each item taken in the order it is in.
+//! Work spread over threads, which start the items in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, bail};
 
-/// Runs `work` on every item, in order of start, by `threads` threads, each with a `state` of its own.
+/// Runs `work` on every item, started in order, on `threads` threads, each with a `state` of its own.
 pub fn spread<T: Sync, S>(
     threads: usize,
     items: &[T],

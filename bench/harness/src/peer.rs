@@ -1,7 +1,6 @@
-//! Other means to have files in memory before a program reads them.
+//! Other ways to bring files into memory before a program reads them.
 //!
-//! Each is a command before the program's own, and its time counts: what is compared is
-//! how long a user waits.
+//! Each is a command that runs before the program's own, and its time is included, because the user waits for both.
 
 use std::path::PathBuf;
 
@@ -10,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::process::Invocation;
 use crate::tools::{Tools, in_path};
 
-/// One of them.
+/// Another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// One `posix_fadvise(POSIX_FADV_WILLNEED)` on each whole file, then the program.

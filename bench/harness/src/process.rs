@@ -1,8 +1,7 @@
-//! One timed run of a whole process, and what it left behind.
+//! One timed run of a whole process, and its results.
 //!
-//! The output goes to a file in memory (the scratch folder), never to a terminal or
-//! a pipe, so that the harness takes no part in the time measured. Everything the
-//! program produced is then hashed: runs in different modes must agree.
+//! The output goes to a file in memory (the scratch folder), never to a terminal or a pipe, so that the harness adds nothing to
+//! the measured time. All output of the program is then hashed, because runs in different modes must have equal output.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,10 +17,10 @@ use foreread_sys::procfs::{self, Status};
 
 use crate::signals;
 
-/// A command, complete enough to be run again and again.
+/// A command that can be run any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct Invocation {
-    /// The program: a path, or a name to be found in PATH.
+    /// The program: a path, or a name to be searched in PATH.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
@@ -56,7 +55,7 @@ impl Invocation {
     }
 }
 
-/// What a run did, apart from taking time.
+/// The results of a run, apart from its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Exit code, or 128 + the signal that ended it.
@@ -70,7 +69,7 @@ pub struct Outcome {
 pub struct Run {
     /// Wall-clock time from just before the start to the exit, in seconds.
     pub seconds: f64,
-    /// Processor time of the command and all that it waited for, in seconds.
+    /// Processor time of the command and of all processes that it waited for, in seconds.
     pub cpu_seconds: f64,
     /// Exit status and output.
     pub outcome: Outcome,
@@ -78,16 +77,16 @@ pub struct Run {
     pub stdout: String,
     /// The last lines of standard error.
     pub stderr: String,
-    /// The most memory the started process itself held at once, in KiB.
+    /// The most memory that the started process itself held at once, in KiB.
     pub peak_rss_kb: Option<u64>,
 }
 
-/// Runs `command` once, output into `scratch`, hashing `outputs` afterwards.
+/// Runs `command` once with its output in `scratch`, and hashes `outputs` afterwards.
 pub fn run(command: &Invocation, scratch: &Path, outputs: &[PathBuf]) -> Result<Run> {
     run_when(|| (), command, scratch, outputs)
 }
 
-/// As [`run`], started when `ready` returns: nothing else comes between.
+/// As [`run`]; the command starts as soon as `ready` returns.
 pub fn run_when(
     ready: impl FnOnce(),
     command: &Invocation,
@@ -164,7 +163,7 @@ fn start(
     })
 }
 
-/// Adds a file's bytes to `hash`; a missing file counts as a mark of its own.
+/// Adds a file's bytes to `hash`; a missing file adds a mark.
 fn hash_file(path: &Path, hash: &mut impl Hasher) -> Result<()> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -187,7 +186,7 @@ fn hash_file(path: &Path, hash: &mut impl Hasher) -> Result<()> {
     }
 }
 
-/// The peak resident size of `pid`, in KiB, as last seen before it ended.
+/// The peak resident size of `pid`, in KiB, as last read before it ended.
 fn peak_memory(pid: u32) -> Option<u64> {
     let mut peak = None;
     // The figure disappears when the process becomes a zombie.

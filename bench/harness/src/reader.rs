@@ -1,8 +1,7 @@
-//! A program that knows what it will read: the one the curves are measured with.
+//! A program that knows the order of its reads: the reader of the curves.
 //!
-//! `foreread-bench read-file` reads blocks of a file in a given order, alone, through the
-//! library, or with an engine whose device profile is given; it prints a checksum, so that
-//! runs can be compared. It is a process of its own for every run.
+//! `foreread-bench read-file` reads blocks of a file in a given order: alone, through the library, or with an engine whose device
+//! profile is given. It prints a checksum, so that runs can be compared. Every run is a process of its own.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,39 +21,38 @@ use foreread_sources::Replay;
 
 use crate::cases::Random;
 
-/// In which order the blocks are read.
+/// The order in which the blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Order {
     /// From the first on.
     Forward,
     /// Each block once, shuffled.
     Random,
-    /// As `random`, and only blocks that lie a little apart: so many blocks are left out
-    /// between two, from none to as many as fit into 256 KiB.
+    /// As `random`, of blocks that lie a little apart: between two blocks from none to as many as fit into 256 KiB are left out.
     Gaps,
-    /// Each block [`Reading::distance`] from the one before, give or take a turn of the platter: up the
-    /// file, down again where it ends, and so on.
+    /// Each block lies [`Reading::distance`] from the one before, plus or minus a turn of the platter: upward to the end of the
+    /// file, then downward, and so on.
     Apart,
 }
 
-/// Who keeps ahead.
+/// The part that prefetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ahead {
-    /// Nobody but the kernel.
+    /// Only the kernel.
     None,
     /// The library.
     Library,
-    /// An engine with the profile of a rotating disk, changed as told.
+    /// An engine with the profile of a rotating disk and the given changes.
     Engine,
 }
 
-/// What to read and how.
+/// The blocks to read and the way to read them.
 #[derive(Args, Clone, Debug)]
 pub struct Reading {
     /// The file.
     #[arg(long)]
     pub file: PathBuf,
-    /// In which order.
+    /// The order of the blocks.
     #[arg(long, value_enum)]
     pub order: Order,
     /// Bytes in a block.
@@ -63,41 +61,41 @@ pub struct Reading {
     /// Blocks to read.
     #[arg(long)]
     pub count: u64,
-    /// Bytes between two blocks of `apart`.
+    /// Bytes between two blocks of the order `apart`.
     #[arg(long)]
     pub distance: Option<u64>,
-    /// Read only this eighth of the file, so that several readers share no block.
+    /// Read only this eighth of the file, so that several readers have no block in common.
     #[arg(long)]
     pub part: Option<u64>,
-    /// Who keeps ahead.
+    /// The part that prefetches.
     #[arg(long, value_enum, default_value = "none")]
     pub ahead: Ahead,
-    /// Memory for pages fetched and not yet read, in bytes.
+    /// Memory for pages that are prefetched and not yet read, in bytes.
     #[arg(long)]
     pub budget: Option<u64>,
-    /// Hold the engine's memory target at that, with no AIMD.
+    /// Keep the engine's memory target at `budget`, without AIMD.
     #[arg(long)]
     pub fixed: bool,
     /// The engine's largest request, in pages.
     #[arg(long)]
     pub request_pages: Option<u64>,
-    /// The largest gap the engine reads along, in pages.
+    /// The largest gap that the engine reads through, in pages.
     #[arg(long)]
     pub infill_pages: Option<u64>,
 }
 
-/// Parts a file has for several readers.
+/// Number of parts of a file for several readers.
 const PARTS: u64 = 8;
 /// The largest gap of [`Order::Gaps`], in bytes.
 const LARGEST_GAP: u64 = 256 << 10;
-/// More than a track, in bytes: the largest stretch of [`Order::Apart`].
+/// The longest stretch of [`Order::Apart`], in bytes: more than a track.
 const TURN: u64 = 1 << 20;
-/// How often the engine is told what was read.
+/// How often the engine is woken to see the finished reads.
 const TOLD: Duration = Duration::from_micros(250);
 const SEED: u64 = 21;
 const FILE: FileId = FileId(0);
 
-/// Reads, and prints a checksum of what was read.
+/// Reads the blocks and prints their checksum.
 pub fn read(reading: &Reading) -> Result<()> {
     let path = &reading.file;
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
@@ -123,7 +121,7 @@ pub fn read(reading: &Reading) -> Result<()> {
     Ok(())
 }
 
-/// Where the blocks lie, in the order of reading.
+/// The offsets of the blocks, in the order of reading.
 fn offsets(reading: &Reading, size: u64) -> Result<Vec<u64>> {
     if reading.order == Order::Apart {
         return apart(reading, size);
@@ -169,9 +167,9 @@ fn offsets(reading: &Reading, size: u64) -> Result<Vec<u64>> {
         .collect())
 }
 
-/// Where the blocks of [`Order::Apart`] lie: by chance in a stretch as long as a turn of the platter, or else all would
-/// be at one angle. Each time the file has been gone through the stretches lie before those of the time before: what the
-/// disk has read on is no block to come.
+/// The offsets of [`Order::Apart`]. Each block lies at random in a stretch as long as a turn of the platter; at fixed offsets all
+/// blocks would be at one angle. On each pass through the file the stretches lie before those of the last pass, so that no block
+/// was already read ahead by the disk.
 fn apart(reading: &Reading, size: u64) -> Result<Vec<u64>> {
     let distance = reading.distance.context("no distance is given")?;
     let stretch = TURN.min(distance / 2).max(reading.block);
@@ -191,7 +189,7 @@ fn apart(reading: &Reading, size: u64) -> Result<Vec<u64>> {
         .collect())
 }
 
-/// Who is told of each read.
+/// The helper that is informed of each read.
 enum Helper {
     None,
     Library {
@@ -241,7 +239,7 @@ impl Helper {
         }
     }
 
-    /// The program is about to read.
+    /// Informs the library that the program is about to read.
     fn before(&mut self, extent: Extent) -> Result<()> {
         if let Self::Library { client, file } = self {
             client.reading(*file, extent)?;
@@ -249,7 +247,7 @@ impl Helper {
         Ok(())
     }
 
-    /// It has read.
+    /// Reports a finished read.
     fn after(&mut self, extent: Extent, began: Instant, took: Duration) {
         match self {
             Self::None => {}
@@ -283,7 +281,7 @@ impl Drop for Helper {
     }
 }
 
-/// An engine that knows the offsets, under a changed profile.
+/// An engine that knows the offsets, with a changed profile.
 fn session(reading: &Reading, offsets: &[u64], start: Instant) -> Result<Session> {
     let path = &reading.file;
     let (_, facts) = foreread_sys::file::open_regular(path)

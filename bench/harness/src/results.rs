@@ -1,5 +1,5 @@
-//! What a whole benchmark run leaves: the environment, all samples, and the summary
-//! figures every table, plot and target is made from.
+//! The results of a whole benchmark run: the environment, all samples, and the summary figures behind every table, plot and
+//! target.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::sample::{Sample, seconds};
 use crate::stats::{self, Spread};
 use crate::translated::{Build, PrefetchThread};
 
-/// Everything, as written to results.json.
+/// All results, as written to results.json.
 #[derive(Serialize)]
 pub struct Results {
     /// The machine.
@@ -30,21 +30,21 @@ pub struct Results {
     pub summaries: Vec<Summary>,
     /// All samples.
     pub measurements: Vec<Measurement>,
-    /// The group files.
+    /// The measurements of the group files.
     pub files: Vec<files::Measured>,
-    /// Its figures, in the same order.
+    /// The figures of `files`, in the same order.
     pub files_figures: Vec<Vec<files::figures::Figures>>,
-    /// The group mpi.
+    /// The measurements of the group mpi.
     pub mpi: Vec<mpi::Measured>,
     /// The curves.
     pub curves: Vec<Measured>,
-    /// What being watched costs.
+    /// The cost of observation.
     pub cost: Cost,
     /// Cases that could not run: name, disk, reason.
     pub skipped: Vec<(String, String, String)>,
 }
 
-/// The machine the figures are from.
+/// The machine of the figures.
 #[derive(Serialize)]
 pub struct Environment {
     /// Kernel release.
@@ -55,11 +55,11 @@ pub struct Environment {
     pub cpu_model: Option<String>,
     /// Memory in KiB.
     pub memory_kb: Option<u64>,
-    /// Read-ahead the cases ran with, in KiB.
+    /// Read-ahead during the cases, in KiB.
     pub read_ahead_kb: u64,
-    /// Whether the kernel pages out by itself what lies idle in memory (DAMON), read or not.
+    /// True if the kernel by itself pages out memory that lies idle (DAMON), whether it was read or not.
     pub pages_out: bool,
-    /// The data directory's disk, as it was before.
+    /// The data directory's disk, before the benchmarks changed it.
     pub own_disk: Option<device::Facts>,
     /// `quick` or `full`.
     pub size: &'static str,
@@ -68,7 +68,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Looks at this machine; `data` is the data directory.
+    /// The environment of this machine; `data` is the data directory.
     pub fn look(data: &Path, size: &'static str, rounds: usize) -> Result<Self> {
         let field = |path: &str, name: &str| {
             let text = fs::read_to_string(path).ok()?;
@@ -95,10 +95,10 @@ impl Environment {
     }
 }
 
-/// The kernel's DAMON threads, as an administrator sets them up.
+/// The kernel's DAMON threads, as configured by an administrator.
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// Whether one of the threads below `kdamonds` is at work to page out.
+/// True if one of the threads below `kdamonds` is running a scheme that pages out.
 fn pages_out(kdamonds: &Path) -> bool {
     let is =
         |path: &Path, word: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == word);
@@ -121,19 +121,19 @@ pub struct Summary {
     pub case: String,
     /// The disk.
     pub disk: String,
-    /// Whether the case is there to show that foreread does no harm.
+    /// True if the case shows that foreread does no harm.
     pub no_harm: bool,
-    /// Which table it belongs to.
+    /// The table that the case belongs to.
     pub group: Group,
     /// Plain runs.
     pub plain: Spread,
-    /// With WILLNEED on the whole files first.
+    /// After WILLNEED on the whole files.
     pub willneed: Option<Spread>,
-    /// With `vmtouch -t` first.
+    /// After `vmtouch -t`.
     pub vmtouch: Option<Spread>,
     /// Runs with foreread's help.
     pub foreread: Option<Spread>,
-    /// Beside a translated program or a first run: the plain one under `foreread run`, with a record.
+    /// The plain program under `foreread run` with a record, next to a translated program or a first run.
     pub recorded: Option<Spread>,
     /// With everything in memory.
     pub hot: Option<Spread>,
@@ -141,58 +141,59 @@ pub struct Summary {
     pub deep: Option<Spread>,
     /// The slower of hot and deep.
     pub limit: Option<f64>,
-    /// Share of the plain time that is gone, in percent.
+    /// The share of the plain time that is gone, in percent.
     pub improvement_pct: Option<f64>,
-    /// How many times faster.
+    /// Plain time / foreread time.
     pub speed_up: Option<f64>,
-    /// Share of the avoidable time that is gone, in percent.
+    /// The share of the avoidable time that is gone, in percent.
     pub masked_pct: Option<f64>,
     /// foreread / plain, pair by pair.
     pub paired_ratio: Option<Spread>,
-    /// How far the median of that may be from the true one.
+    /// How far the median of `paired_ratio` may be from the true one.
     pub ratio_margin: Option<f64>,
-    /// Of what a run with its own record gains, the share that a first run gains, in percent, round by round.
+    /// The gain of a first run as a percentage of the gain of a run with its own record, round by round.
     pub gain_share_pct: Option<Spread>,
     /// foreread - plain, pair by pair.
     pub added: Option<Spread>,
-    /// How far the median of that may be from the true one.
+    /// How far the median of `added` may be from the true one.
     pub added_margin: Option<f64>,
     /// Median bytes read from the device by plain runs.
     pub plain_device_bytes: Option<f64>,
     /// Median bytes read from the device by foreread runs.
     pub foreread_device_bytes: Option<f64>,
-    /// The second of those figures for each byte of the first.
+    /// Device bytes of foreread runs / those of plain runs.
     pub device_ratio: Option<f64>,
-    /// With the case's files alone out of memory, where the other figures are of starts as after a reboot.
+    /// Runs with only the case's files out of memory, if the other figures are of starts as after a reboot.
     pub files_only: Option<FilesOnlyFigures>,
-    /// What a plain run waits for the disk: its time less the processor's, where it uses one processor at a time.
+    /// Time that a plain run waits for the disk: its time minus processor time; `None` if that is under 2 %. For programs that
+    /// use one processor at a time.
     pub waits: Option<f64>,
-    /// Of that, the share that is gone under foreread, in percent.
+    /// The share of `waits` that is gone under foreread, in percent.
     pub waits_gone_pct: Option<f64>,
     /// The ledger of the foreread run with the median time.
     pub ledger: Option<Ledger>,
     /// Time added by recording to a plain run, in percent.
     pub recording_pct: Option<f64>,
-    /// What a translated program's prefetch thread costs.
+    /// The cost of a translated program's prefetch thread.
     pub prefetch_thread: Option<ThreadCosts>,
-    /// The computation for each block, in the program's own unit, where it was chosen.
+    /// The computation per block, in the program's own unit, if it was fitted.
     pub work: Option<u64>,
-    /// What it took to translate the program.
+    /// Time and size of the program's translation.
     pub build: Option<Build>,
-    /// What the paper published, if it has the case.
+    /// The paper's figures, if it has the case.
     pub paper: Option<Paper>,
 }
 
-/// The figures of runs whose files alone are out of memory.
+/// The figures of runs with only the files out of memory.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FilesOnlyFigures {
     /// Plain runs.
     pub plain: Spread,
     /// Runs with foreread's help.
     pub foreread: Option<Spread>,
-    /// The slower of hot and the files' bytes at full depth.
+    /// The larger of the hot time and the time to read the files' bytes at full depth.
     pub limit: Option<f64>,
-    /// Share of the avoidable time that is gone, in percent.
+    /// The share of the avoidable time that is gone, in percent.
     pub masked_pct: Option<f64>,
     /// Median bytes read from the device by plain runs.
     pub plain_device_bytes: Option<f64>,
@@ -201,7 +202,7 @@ pub struct FilesOnlyFigures {
 }
 
 impl FilesOnlyFigures {
-    /// The figures of these runs; `hot` takes the program's time with everything in memory.
+    /// The figures of these runs; `hot` is the spread of the times with everything in memory.
     fn of(runs: &FilesOnly, hot: Option<Spread>) -> Option<Self> {
         let plain = Spread::of(seconds(&runs.plain))?;
         let foreread = Spread::of(seconds(&runs.foreread));
@@ -219,37 +220,37 @@ impl FilesOnlyFigures {
         })
     }
 
-    /// Bytes from the device under foreread for each of a plain run's.
+    /// Device bytes under foreread / device bytes of a plain run.
     pub fn device_ratio(&self) -> Option<f64> {
         ratio(self.foreread_device_bytes, self.plain_device_bytes)
     }
 }
 
-/// The median of the bytes that runs read from the device.
+/// The median of the runs' bytes from the device.
 fn device_bytes(samples: &[Sample]) -> Option<f64> {
     let bytes = samples.iter().filter_map(|sample| sample.device_bytes);
     Some(Spread::of(bytes.map(|bytes| bytes as f64))?.median)
 }
 
-/// `with` for each of `without`; none where that is nothing.
+/// `with / without`; `None` if `without` is 0.
 fn ratio(with: Option<f64>, without: Option<f64>) -> Option<f64> {
     let (with, without) = with.zip(without)?;
     (without > 0.0).then(|| with / without)
 }
 
-/// What a prefetch thread costs its program, in percent of the program's hot run.
+/// The cost of a prefetch thread, in percent of its program's hot run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ThreadCosts {
     /// Processor time of the thread.
     pub cpu_pct: f64,
     /// Processor time of the process it is in, foreread's engine included.
     pub process_cpu_pct: f64,
-    /// Time added to the program's own side, which counts its reads and says what the thread waits for.
+    /// Time added to the program itself, which counts its reads and passes the thread the values it waits for.
     pub synchronization_pct: f64,
 }
 
 impl ThreadCosts {
-    /// Of a translated program's runs; none without them.
+    /// The costs in a translated program's runs; `None` without such runs.
     fn of(measurement: &Measurement, hot_s: f64) -> Option<Self> {
         let threads = || {
             let runs = measurement.foreread.iter();
@@ -258,7 +259,7 @@ impl ThreadCosts {
         let share = |cpu_s: fn(&PrefetchThread) -> f64| {
             Some(Spread::of(threads().map(cpu_s))?.median / hot_s * 100.0)
         };
-        // A few calls take less than what disturbs a run, so the runs least disturbed are compared.
+        // A few calls take less time than a disturbance adds, so the least disturbed runs are compared.
         let (plain, translated): (Vec<f64>, Vec<f64>) =
             measurement.hot_pairs.iter().copied().unzip();
         let added_s = Spread::of(translated)?.min - Spread::of(plain)?.min;
@@ -271,7 +272,7 @@ impl ThreadCosts {
 }
 
 impl Summary {
-    /// The figures of `measurement`; none without a plain run.
+    /// The summary of `measurement`; `None` without a plain run.
     pub fn of(measurement: &Measurement) -> Option<Self> {
         let spread = |samples: &[Sample]| Spread::of(seconds(samples));
         let (with, without) = (seconds(&measurement.foreread), seconds(&measurement.plain));
@@ -345,7 +346,7 @@ impl Summary {
             prefetch_thread: hot.and_then(|hot| ThreadCosts::of(measurement, hot.median)),
             work: measurement.work,
             build: measurement.build.clone(),
-            // The papers' machines had rotating disks: elsewhere the figure says nothing.
+            // The papers' machines had rotating disks; on other disks their figures mean nothing.
             paper: (measurement.disk == DiskKind::Hdd7200.name())
                 .then(|| paper(&measurement.case))
                 .flatten(),
@@ -363,7 +364,7 @@ pub fn write(results: &Results, path: &Path) -> Result<()> {
 pub mod tests {
     use super::*;
 
-    /// A measurement with these times, for the tests here and of the tables.
+    /// A measurement with these times, for the tests here and for those of the tables.
     pub fn measured(plain: &[f64], foreread: &[f64], hot: &[f64], deep: &[f64]) -> Measurement {
         let samples = |times: &[f64]| {
             let sample = |seconds: &f64| Sample {

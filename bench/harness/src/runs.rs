@@ -1,7 +1,6 @@
-//! The single runs of one case on one disk: from cold, from hot, with help and without.
+//! The single runs of one case on one disk: cold or hot, with foreread's help or without.
 //!
-//! A cold run counts only if the files are proved to be out of memory before it; every run's
-//! output must be the first one's.
+//! A cold run counts only if its files were proved to be out of memory before it. Every run's output must equal the first run's.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -28,22 +27,22 @@ const PLAIN: &str = "plain";
 /// The folder of programs and libraries.
 const PROGRAMS: &str = "/usr";
 
-/// Bytes that stay in memory are noted if they are more than one in so many of the bytes read.
+/// A note is made if more than one in this many of the bytes read stay in memory.
 const NOTEWORTHY: u64 = 20;
 
-/// How often a cold start is tried before the case is given up.
+/// How many times a cold start is tried before the case is given up.
 const COLD_ATTEMPTS: u32 = 7;
 
-/// How a case is to be measured.
+/// How a case is measured.
 #[derive(Clone)]
 pub struct Settings {
     /// Rounds asked for; short cases run more, long ones fewer.
     pub rounds: usize,
-    /// Whether long cases run that many all the same.
+    /// True if long cases run all these rounds as well.
     pub exact_rounds: bool,
     /// Data sizes.
     pub size: Size,
-    /// The foreread binary; none leaves those columns out.
+    /// The foreread binary; `None` leaves its columns out.
     pub foreread: Option<PathBuf>,
 }
 
@@ -51,26 +50,26 @@ pub struct Settings {
 pub struct Runs<'a> {
     /// The case.
     pub case: &'a Case,
-    /// Its commands, over data on the disk.
+    /// Its commands, with the data on the disk.
     pub job: Job,
     /// The device below the data.
     pub device: Option<Device>,
-    /// The device below the system's programs, if it is another one.
+    /// The device below the system's programs, if it is a different one.
     programs: Option<Device>,
-    /// How the program gets foreread's help.
+    /// The way in which foreread helps the program.
     pub help: Option<Help>,
-    /// `foreread run`, where it is measured.
+    /// `foreread run` with a record, if it is measured.
     pub recorder: Option<Foreread>,
-    /// `foreread run` that knows nothing of the program's run, where that is measured.
+    /// `foreread run` without a record of the program, if first runs are measured.
     newcomer: Option<Foreread>,
-    /// Starts that were not cold, and not counted.
+    /// Starts that were not cold and so were not counted.
     pub discarded: Cell<usize>,
-    /// Rounds that are over.
+    /// Finished rounds.
     pub round: Cell<usize>,
     disk: &'a Disk,
     scratch: &'a Path,
     memory: Option<MemoryGroup>,
-    /// The outcome of the first run, which every other run must repeat.
+    /// The outcome of the first run, which every other run must have as well.
     expected: Cell<Option<Outcome>>,
 }
 
@@ -79,13 +78,13 @@ pub struct Runs<'a> {
 pub struct Needs {
     /// The bytes of the case's files.
     pub files: Needed,
-    /// After a reboot: those, the program's own, and all names.
+    /// After a reboot: the bytes of the case's files, those of the program itself, and all names.
     pub everything: Option<Needed>,
-    /// Plain words about anything out of the ordinary.
+    /// Anything unusual, as text.
     pub notes: Vec<String>,
 }
 
-/// These bytes, and no names.
+/// A need of these bytes and of no names.
 fn of_files(files: Vec<FileExtents>) -> Needed {
     Needed {
         names: Names::default(),
@@ -93,20 +92,20 @@ fn of_files(files: Vec<FileExtents>) -> Needed {
     }
 }
 
-/// How a case's program gets foreread's help.
+/// A way in which foreread helps a case's program.
 pub enum Help {
-    /// `foreread run` around it.
+    /// `foreread run` starts the program.
     Run,
-    /// The program's own use of the library.
+    /// The program itself uses the library.
     Aware,
-    /// A prefetch thread that `foreread cc` gave it.
+    /// `foreread cc` gave the program a prefetch thread.
     Translated,
-    /// `foreread run` around it, with no record, or with one of another input.
+    /// `foreread run` starts the program without a record, or with the record of another input.
     First,
 }
 
 impl<'a> Runs<'a> {
-    /// The runs of `job`, whose data is in `data`.
+    /// The runs of `job`, with its data in `data`.
     pub fn new(
         case: &'a Case,
         disk: &'a Disk,
@@ -154,14 +153,14 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Has the program compute so much for each block it reads, from the next run on.
+    /// Sets the computation per block of the program, from the next run on.
     pub fn compute(&mut self, work: u64) {
         self.job.compute(work);
-        // What it prints depends on it.
+        // The program's output depends on it.
         self.expected.set(None);
     }
 
-    /// Sets the read-ahead of the disks to `kb` until the answer is dropped.
+    /// Sets the read-ahead of the disks to `kb` until the returned guards are dropped.
     pub fn set_read_ahead(&self, kb: u64) -> Result<Vec<ReadAhead>> {
         let set = |device: &Device| device.set_read_ahead(kb);
         self.devices().map(set).collect()
@@ -193,8 +192,8 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// A run under `foreread run` with nothing known but what the case's other input teaches, from the case's starting
-    /// state.
+    /// A run under `foreread run` from the case's starting state; foreread knows only the records of the case's other input, if
+    /// it has one.
     fn first(&self, cold: Cold) -> Result<Sample> {
         let foreread = self.newcomer.as_ref();
         let foreread = foreread.context("this case is not measured on its first run")?;
@@ -223,12 +222,12 @@ impl<'a> Runs<'a> {
         self.recorded(self.case.cold())
     }
 
-    /// A run under `foreread run` from the case's starting state.
+    /// A run under `foreread run`, with the records that there are, from the case's starting state.
     pub fn recorded(&self, cold: Cold) -> Result<Sample> {
         self.under(self.recorder()?, cold)
     }
 
-    /// A run under this `foreread run`, from the case's starting state, with its account.
+    /// A run under this `foreread run` from the case's starting state, with its account.
     fn under(&self, foreread: &Foreread, cold: Cold) -> Result<Sample> {
         let sample = self.cold(&foreread.wrap(&self.job.command), "foreread", cold)?;
         Ok(Sample {
@@ -251,15 +250,16 @@ impl<'a> Runs<'a> {
         self.timed(ready, command, mode)
     }
 
-    /// The same, but that nobody looks whether the start is cold: a daemon that watches would see each file opened, learn it, and
-    /// fetch what comes after it. [`Self::prove`] has shown before the daemon's start that memory can be emptied.
+    /// A run of `command` after a reboot's start and without a memory limit. Nothing checks that the start is cold: the check
+    /// opens each file, and a watching daemon would learn those opens and prefetch what follows them. [`Self::prove`] has shown
+    /// before the daemon's start that memory can be emptied.
     pub fn cold_unseen(&self, command: &Invocation, mode: &str) -> Result<Sample> {
         self.job.restore()?;
         self.empty(Cold::Reboot)?;
         self.timed(|| self.disk.turn(self.round.get()), command, mode)
     }
 
-    /// Shows that memory can be emptied of the case's files.
+    /// Shows that the case's files can be removed from memory.
     pub fn prove(&self) -> Result<()> {
         self.prepared(Cold::Reboot)
     }
@@ -269,7 +269,7 @@ impl<'a> Runs<'a> {
         self.hot_run(&self.job.command)
     }
 
-    /// Hot times of the program as it is and translated, without its prefetch thread.
+    /// Hot times of the original program and of the translated one without its prefetch thread.
     pub fn hot_pair(&self, translated_first: bool) -> Result<(f64, f64)> {
         let translated = self.job.translated.as_ref();
         let alone = translated.context("the case is not translated")?.alone();
@@ -281,17 +281,17 @@ impl<'a> Runs<'a> {
         Ok((ours(&self.job.command)?, ours(&alone)?))
     }
 
-    /// A run of the plain program in a way of its own, with everything in memory.
+    /// A run of `command`, a variation of the plain one, with everything in memory.
     pub fn hot_run(&self, command: &Invocation) -> Result<Sample> {
         self.job.restore()?;
         if self.memory.is_some() || self.job.translated.is_some() {
-            // What a limited run leaves in memory is not all it needs; what another has read is gone.
+            // A limited run leaves only some of its files in memory, and a run of another program may have evicted others.
             cache::warm(&self.job.files)?;
         }
         self.timed(|| (), command, "hot")
     }
 
-    /// Tries every way to read the needed bytes; the fastest.
+    /// Tries every way to read the needed bytes and returns the fastest.
     pub fn best_way(&self, needed: &Needed, cold: Cold) -> Result<Way> {
         let rotational = self.facts().is_some_and(|facts| facts.rotational);
         let ways = Way::worth_trying(rotational);
@@ -305,7 +305,7 @@ impl<'a> Runs<'a> {
         Ok(best.1)
     }
 
-    /// What the kernel says of the device below the data.
+    /// The properties of the device below the data, as the kernel reports them.
     pub fn facts(&self) -> Option<Facts> {
         self.device.as_ref().map(Device::facts)
     }
@@ -324,7 +324,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// What the command needs of the case's disk and of the system's: found on the machine's own disk.
+    /// The bytes and names that the command needs from the case's disk and from the system's, measured on the machine's own disk.
     pub fn needs(&self, original: &Path, settings: &Settings, tools: &Tools) -> Result<Needs> {
         let cold = self.case.cold();
         if let (Some(given), Cold::Files) = (&self.job.footprint, cold) {
@@ -365,7 +365,7 @@ impl<'a> Runs<'a> {
                 })
             }
         };
-        // What other processes use of the same libraries stays in memory: nobody has to read it.
+        // Pages of shared libraries that other processes use stay in memory, so no run has to read them.
         let all: BTreeSet<PathBuf> = names.opened.iter().chain(&own.job.files).cloned().collect();
         let all: Vec<PathBuf> = all.into_iter().collect();
         let _no_read_ahead = own.set_read_ahead(0)?;
@@ -408,7 +408,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// The other means this case is compared with; what is missing becomes a note.
+    /// The other ways that this case is compared with; a missing program becomes a note.
     pub fn peers(&self, notes: &mut Vec<String>, tools: &Tools) -> Vec<(Peer, Invocation)> {
         let mut found = Vec::new();
         for &peer in self.job.peers {
@@ -420,7 +420,7 @@ impl<'a> Runs<'a> {
         found
     }
 
-    /// Makes the start cold or hot, as the case has it; false when cold could not be proved.
+    /// Makes the start cold or hot, as the case requires; false if the files were not proved cold.
     fn prepare(&self, cold: Cold) -> Result<bool> {
         match self.case.start {
             Start::Hot if self.job.files.is_empty() => self.warm_up().map(|()| true),
@@ -439,7 +439,7 @@ impl<'a> Runs<'a> {
                         cache::is_cold(&self.job.files)?
                     }
                     Cold::Reboot => {
-                        // To look at the files brings their names back: so the names go last.
+                        // Checking the files brings their names back into memory, so the names are dropped last.
                         cache::drop_pages()?;
                         let proved = cache::is_cold(&self.job.files)?;
                         cache::drop_everything()?;
@@ -452,7 +452,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Has memory and the disk forget what they hold.
+    /// Empties memory and the disk's cache.
     pub fn empty(&self, cold: Cold) -> Result<()> {
         match cold {
             Cold::Files => cache::evict(&self.job.files)?,
@@ -461,20 +461,20 @@ impl<'a> Runs<'a> {
         self.disk.forget()
     }
 
-    /// Brings into memory whatever the command reads, by a plain run that is not timed.
+    /// Brings all that the command reads into memory, by a plain run that is not timed.
     fn warm_up(&self) -> Result<()> {
         self.job.clear_outputs()?;
         process::run(&self.job.command, self.scratch, &[]).map(|_| ())
     }
 
-    /// Prepares until it works, counting the failures.
+    /// Prepares until the start is as required, and counts the failures.
     fn prepared(&self, cold: Cold) -> Result<()> {
         for attempt in 0..COLD_ATTEMPTS {
             if self.prepare(cold)? {
                 return Ok(());
             }
             self.discarded.set(self.discarded.get() + 1);
-            // Pages just copied elsewhere are held by the kernel for some tenths of a second.
+            // The kernel holds pages just copied elsewhere for some tenths of a second.
             std::thread::sleep(std::time::Duration::from_millis(10 << attempt));
         }
         bail!(
@@ -483,7 +483,7 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// One run of `command` from whatever is in memory.
+    /// One run of `command` from the present state of memory.
     fn timed(&self, ready: impl FnOnce(), command: &Invocation, mode: &str) -> Result<Sample> {
         self.job.clear_outputs()?;
         let outputs = &self.job.outputs;
@@ -499,7 +499,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Does `work` and says how many bytes were read from the disks meanwhile.
+    /// Runs `work` and returns its result with the bytes read from the disks meanwhile.
     fn counted<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<u64>)> {
         let read = || self.devices().map(Device::bytes_read).sum::<Result<u64>>();
         let before = read()?;
@@ -508,7 +508,7 @@ impl<'a> Runs<'a> {
         Ok((done, self.device.as_ref().map(|_| bytes)))
     }
 
-    /// Holds a run's outcome against the first one's.
+    /// Fails if a run's outcome differs from the first one's.
     fn same(&self, run: &Run, mode: &str) -> Result<()> {
         let first = self.expected.get().unwrap_or(run.outcome);
         self.expected.set(Some(first));

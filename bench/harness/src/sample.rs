@@ -10,11 +10,11 @@ use crate::translated::PrefetchThread;
 pub struct Sample {
     /// Wall-clock time, in seconds.
     pub seconds: f64,
-    /// Bytes read from the device meanwhile, by anyone; none where it cannot be told.
+    /// Bytes read from the device meanwhile, by any process; `None` where they are not counted.
     pub device_bytes: Option<u64>,
-    /// Processor time of the command and all that it waited for, in seconds.
+    /// Processor time of the command and of all processes that it waited for, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// The account that foreread gave, if it ran.
+    /// foreread's account, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// The report of the program's prefetch thread, if it has one.

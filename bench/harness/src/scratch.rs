@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use crate::tools::Tools;
 
-/// A folder for outputs, in memory where there is /dev/shm, removed on drop.
+/// A folder for outputs, in memory if there is a /dev/shm, removed on drop.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// A fresh one for `name`.
+    /// A new folder for `name`.
     pub fn new(name: &str, tools: &Tools) -> Result<Self> {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory } else { &tools.root };

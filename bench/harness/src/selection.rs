@@ -1,4 +1,4 @@
-//! Which cases run where, what they lack, and the list of them all.
+//! The selection of cases and disks, the programs that they lack, and the list of all cases.
 
 use std::process::Command;
 
@@ -24,7 +24,7 @@ pub fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKin
         if !asked_for || cli.group.is_some_and(|group| group != case.group) {
             continue;
         }
-        // A case or a disk asked for by name runs even where --quick alone would leave it out.
+        // A case or disk given by name runs even where --quick alone would leave it out.
         let named = !cli.cases.is_empty() || !cli.disks.is_empty();
         let disks = if cli.quick && !named {
             case.quick
@@ -37,7 +37,7 @@ pub fn choose<'a>(cases: &'a [Case], cli: &Cli) -> Result<Vec<(&'a Case, DiskKin
     Ok(chosen)
 }
 
-/// The curves the options ask for, and their disks: none with --quick alone.
+/// The curves that the options ask for, with their disks; none with --quick alone.
 pub fn choose_curves(cli: &Cli) -> Vec<(&'static curves::Curve, DiskKind)> {
     if cli.group.is_some_and(|group| group != Group::Api) {
         return Vec::new();
@@ -57,7 +57,7 @@ pub fn choose_curves(cli: &Cli) -> Vec<(&'static curves::Curve, DiskKind)> {
         .collect()
 }
 
-/// Whether the options ask for all of the group main, to which it belongs what being watched costs.
+/// True if the options ask for the whole group main, which includes the cost of observation.
 pub fn with_cost(cli: &Cli) -> bool {
     cli.cases.is_empty()
         && cli.disks.is_empty()
@@ -65,7 +65,7 @@ pub fn with_cost(cli: &Cli) -> bool {
         && !cli.no_foreread
 }
 
-/// What a case needs and this machine does not have, in words.
+/// The program that a case needs and this machine lacks, as text.
 pub fn missing(case: &Case) -> Option<String> {
     let absent = case.needs.iter().find(|(program, _)| !in_path(program))?;
     Some(format!(
@@ -74,7 +74,7 @@ pub fn missing(case: &Case) -> Option<String> {
     ))
 }
 
-/// The cases and curves, a line each.
+/// The cases and curves, one line each.
 pub fn list() -> String {
     let mut out = String::new();
     for case in cases::all() {

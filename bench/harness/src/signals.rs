@@ -1,5 +1,5 @@
-//! Ctrl-C: the program being timed is told, and the harness ends by unwinding, so
-//! that every guard (read-ahead, mounts, scratch files) puts things back.
+//! Ctrl-C: the signal is passed on to the timed process, and the harness ends by unwinding, so that every guard (read-ahead,
+//! mounts, scratch files) restores what it changed.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The process being timed; 0 between runs.
+/// The timed process; 0 between runs.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
 /// Starts the thread that waits for signals.
@@ -20,7 +20,7 @@ pub fn install() -> Result<()> {
         for _ in signals.forever() {
             INTERRUPTED.store(true, Ordering::SeqCst);
             if let Some(child) = Pid::from_raw(CHILD.load(Ordering::SeqCst)) {
-                // The child may have ended in between: there is nobody left to tell then.
+                // The child may have ended in between, and then there is no process to signal.
                 kill_process(child, Signal::TERM).ok();
             }
         }
@@ -28,7 +28,7 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Fails once a signal has arrived.
+/// Fails after a signal has arrived.
 pub fn check() -> Result<()> {
     if INTERRUPTED.load(Ordering::SeqCst) {
         bail!("interrupted");
@@ -36,7 +36,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Names the child that a signal is passed on to, until the guard goes.
+/// Registers the child that a signal is passed on to, until the guard is dropped.
 pub fn watch_child(pid: u32) -> ChildGuard {
     CHILD.store(pid.cast_signed(), Ordering::SeqCst);
     ChildGuard

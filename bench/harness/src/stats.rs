@@ -1,8 +1,7 @@
 //! The arithmetic of the tables: medians, spreads, improvement, masked I/O.
 //!
-//! All of it is pure. Times are in seconds; every figure of a table is computed
-//! from medians, except "within 1 %" figures, which are medians of paired ratios,
-//! so that a drift of the machine during the run cancels out.
+//! All functions are pure. Times are in seconds. Every figure of a table is computed from medians, except the "within 1 %"
+//! figures, which are medians of paired ratios, so that a drift of the machine during the run cancels out.
 
 use serde::Serialize;
 
@@ -11,16 +10,16 @@ use serde::Serialize;
 pub struct Spread {
     /// Smallest sample.
     pub min: f64,
-    /// Median; the mean of the middle two when the count is even.
+    /// Median; the mean of the two middle samples if the count is even.
     pub median: f64,
     /// Largest sample.
     pub max: f64,
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: usize,
 }
 
 impl Spread {
-    /// The spread of `samples`; none when there are none.
+    /// The spread of `samples`; `None` without samples.
     pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = samples.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -45,27 +44,28 @@ pub fn paired_ratio(with: &[f64], without: &[f64]) -> Option<Spread> {
     Spread::of(ratios(with, without))
 }
 
-/// How far from that median the true one may be: half the interval, between two of the ratios, that holds it in 95 of 100
-/// such series, whatever the ratios' distribution. None for fewer than six pairs, which have no such interval.
+/// How far the median of the ratios may be from the true one: half the width of the interval between two of the ratios that
+/// contains the true median in 95 of 100 such series, for any distribution of the ratios. `None` for fewer than six pairs, which
+/// have no such interval.
 pub fn ratio_margin(with: &[f64], without: &[f64]) -> Option<f64> {
     median_margin(ratios(with, without))
 }
 
-/// The median of `with[i] - without[i]`, in seconds: what is added to a run.
+/// The median of `with[i] - without[i]`, in seconds: the time added to a run.
 pub fn paired_difference(with: &[f64], without: &[f64]) -> Option<Spread> {
     Spread::of(differences(with, without))
 }
 
-/// How far from that median the true one may be, as [`ratio_margin`].
+/// How far the median of the differences may be from the true one, as in [`ratio_margin`].
 pub fn difference_margin(with: &[f64], without: &[f64]) -> Option<f64> {
     median_margin(differences(with, without))
 }
 
-/// Half the interval of [`ratio_margin`], of any figures.
+/// Half the width of the interval of [`ratio_margin`], for any figures.
 fn median_margin(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
-    // As many are below the true median as heads are thrown in so many throws.
+    // The number of samples below the true median is distributed like the number of heads in as many throws of a coin.
     let count = sorted.len();
     let mut chance = 0.5_f64.powi(i32::try_from(count).ok()?);
     let (mut fewer, mut outside) = (0.0, 0);
@@ -81,20 +81,20 @@ fn median_margin(figures: impl Iterator<Item = f64>) -> Option<f64> {
     Some((sorted[count - 1 - last] - sorted[last]) / 2.0)
 }
 
-/// What foreread may cost a program it cannot help is told to this margin, as a share of the plain time.
+/// Largest margin for the cost to a program that foreread cannot help, as a share of the plain time.
 const MARGIN: f64 = 0.005;
 
-/// Whether the pairs tell the median of their ratios to half a percent ([`ratio_margin`]): whatever that median is.
+/// True if the pairs give the median of their ratios to within half a percent ([`ratio_margin`]), whatever the median is.
 pub fn is_told(with: &[f64], without: &[f64]) -> bool {
     ratio_margin(with, without).is_some_and(|margin| margin <= MARGIN)
 }
 
-/// What a hot command may cost more: the larger of 2 ms and 1 %, in seconds.
+/// The added time that a hot command may have, in seconds: the larger of 2 ms and 1 %.
 pub fn allowed(plain: f64) -> f64 {
     (0.01 * plain).max(0.002)
 }
 
-/// Whether the pairs tell the median of what is added to a quarter of what may be ([`allowed`]).
+/// True if the pairs give the median added time to within a quarter of the allowed time ([`allowed`]).
 pub fn is_added_told(with: &[f64], without: &[f64]) -> bool {
     let plain = Spread::of(without.iter().copied());
     difference_margin(with, without)
@@ -114,26 +114,26 @@ fn ratios(with: &[f64], without: &[f64]) -> impl Iterator<Item = f64> {
         .map(|(with, without)| with / without)
 }
 
-/// How much of the plain time is gone, in percent; negative when the run became slower.
+/// The share of the plain time that is gone, in percent; negative if the run became slower.
 pub fn improvement_pct(plain: f64, foreread: f64) -> f64 {
     (plain - foreread) / plain * 100.0
 }
 
-/// The time no prefetcher can beat: the program with everything in memory, or its
-/// bytes read at full depth, whichever takes longer.
+/// The shortest time that any prefetcher could reach: the larger of the program's time with everything in memory and the time to
+/// read its bytes at full depth.
 pub fn limit(hot: f64, deep: Option<f64>) -> f64 {
     deep.map_or(hot, |deep| hot.max(deep))
 }
 
-/// How much of the time that could go is gone, in percent.
+/// The share of the avoidable time that is gone, in percent.
 ///
-/// None when less than 2 % of the plain time could go at all: the quotient would be noise.
+/// `None` if less than 2 % of the plain time is avoidable: the quotient would be noise.
 pub fn masked_pct(plain: f64, foreread: f64, limit: f64) -> Option<f64> {
     let avoidable = plain - limit;
     (avoidable > 0.02 * plain).then(|| (plain - foreread) / avoidable * 100.0)
 }
 
-/// How much of what a replay of a run gains its first run gains, in percent, round by round.
+/// The gain of a first run as a percentage of the gain of a replay, round by round.
 ///
 /// Rounds in which the replay gains less than a tenth of the plain time are left out: the quotient would be noise.
 pub fn gain_share_pct(plain: &[f64], first: &[f64], replay: &[f64]) -> Option<Spread> {
@@ -198,7 +198,7 @@ mod tests {
         };
         assert_eq!(margin(5), None);
         assert_eq!(margin(0), None);
-        // The table of the sign test: of 6 the 1st and 6th, of 25 the 8th and 18th, of 100 the 40th and 61st.
+        // From the table of the sign test: of 6 samples the 1st and 6th, of 25 the 8th and 18th, of 100 the 40th and 61st.
         assert_eq!(margin(6), Some(2.5));
         assert_eq!(margin(25), Some(5.0));
         assert_eq!(margin(100), Some(10.5));
@@ -212,7 +212,7 @@ mod tests {
             let pairs = (0..25).map(f64::from);
             pairs.map(|n| 0.105 + (n - 12.0) * step).collect()
         };
-        // Of 25 the 8th and the 18th: ten steps between them.
+        // Of 25 samples the 8th and the 18th: ten steps apart.
         let added = paired_difference(&spread(0.0001), &plain).unwrap();
         assert!((added.median - 0.005).abs() < 1e-9);
         assert!(is_added_told(&spread(0.000_099), &plain));

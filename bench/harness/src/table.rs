@@ -2,7 +2,7 @@
 
 pub mod cost;
 mod files;
-// A column of a table is read as a line.
+// Each column of a table has its own line.
 #[rustfmt::skip]
 mod groups;
 mod mpi;
@@ -92,7 +92,7 @@ pub fn render(results: &Results) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// A group's tables, each below its heading; those without rows are left out.
+/// A group's tables, each below its heading; a table without rows is left out.
 fn tables(blocks: &[Block], all: &[&Summary]) -> String {
     let mut out = String::new();
     for Block {
@@ -114,7 +114,7 @@ fn tables(blocks: &[Block], all: &[&Summary]) -> String {
     out
 }
 
-/// One line a point; `x` is bytes from the device for each byte asked for.
+/// One line per point; `x` is bytes from the device per byte asked for.
 fn curve_table(curve: &Measured) -> String {
     fn traffic(point: &Point, run: Option<&Run>) -> String {
         let traffic = run.and_then(|run| point.traffic(run));
@@ -154,7 +154,7 @@ fn curve_table(curve: &Measured) -> String {
     format!("{:>19}{}", curve.unit, &text[19..])
 }
 
-/// Rows of cells: the first `left` columns to the left, the others to the right.
+/// Rows of cells: the first `left` columns are aligned to the left, the others to the right.
 pub fn table<'a, R: 'a>(
     columns: &[Column<R>],
     rows: impl IntoIterator<Item = &'a R>,

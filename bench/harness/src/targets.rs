@@ -1,6 +1,6 @@
-//! What the project set out to reach, each with the figure measured.
+//! The project's targets, each with the measured figure.
 //!
-//! Reported, never asserted: a missed target is a fact about a machine and a version.
+//! Targets are reported, never asserted: a missed target is a fact about a machine and a version.
 
 mod files;
 mod mpi;
@@ -17,17 +17,17 @@ use crate::want::Want;
 pub use files::render as render_files;
 pub use mpi::render as render_mpi;
 
-/// How many times faster a walk through a secondary key is to be at the best point of its curve, whichever of these
-/// cases that is, on a disk.
+/// The speed-up that a walk through a secondary key must reach at the best point of its curve (the best of the cases with this
+/// prefix), with the disk it is measured on.
 const CURVE: &str = "sql-x";
 const AT_BEST: (&str, f64) = ("hdd-7200", 20.0);
 
-/// What a program waits for after a reboot, and how much of that is to go, in percent; the disks may read so many bytes for
-/// each byte of a plain run.
+/// After a reboot: the share of the avoidable waiting that must go, in percent, and the most bytes from the disks per byte of a
+/// plain run.
 const MASKED_PCT: f64 = 90.0;
 const DEVICE_BYTES: f64 = 1.02;
 
-/// The figures that a case is to reach, each on its disk: those of its row, and those of its group.
+/// The targets of a case, each with its disk: those in its row, and those of its group.
 fn floors(case: &Case) -> Vec<(DiskKind, Want)> {
     let mut floors = case.floors.to_vec();
     let gain = case.purpose == Purpose::Gain;
@@ -41,8 +41,8 @@ fn floors(case: &Case) -> Vec<(DiskKind, Want)> {
             };
             floors.extend(everywhere(want).chain(everywhere(Want::DeviceBytes(DEVICE_BYTES))));
         }
-        // The paper's improvement in every row of its tables; where a row has something to mask, nearly all of it, on
-        // every disk; where it has not, no loss.
+        // The paper's improvement in every row of its tables. On every disk: nearly all waiting masked if the row has any to
+        // mask, no loss otherwise.
         (Group::Slice, name) => {
             let paper = crate::paper::paper(name);
             let improved = paper.map(|paper| Want::Improved(paper.improvement_pct));
@@ -57,10 +57,10 @@ fn floors(case: &Case) -> Vec<(DiskKind, Want)> {
                 Want::AsFast
             }));
         }
-        // A first run gains nearly what a run with a record does; other people's programs are to be faster at all.
+        // A first run must gain nearly as much as a run with a record; the programs of other projects must only become faster.
         (Group::Signature, _) if !gain => floors.extend(everywhere(Want::AsFast)),
         (Group::Signature, "sig-gegl") => floors.push((DiskKind::Hdd7200, Want::Faster(1.0))),
-        // A record knows nothing of a file that the program has yet to write.
+        // A record cannot contain a file that the program has yet to write.
         (Group::Signature, "sig-solver") => floors.extend(everywhere(Want::Faster(1.0))),
         (Group::Signature, "sig-ncks" | "sig-raster" | "sig-chunks") => {
             floors.push((DiskKind::Own, Want::Faster(1.5)));
@@ -79,10 +79,10 @@ fn floors(case: &Case) -> Vec<(DiskKind, Want)> {
     floors
 }
 
-/// What a process more may cost, in ms.
+/// The most that one more process may add, in ms.
 const PROCESS_MS: f64 = 0.06;
 
-/// One line for the processes of each loop: what it adds, less what one process adds, for each of its commands.
+/// One line for the processes of each loop: the time that each of the loop's commands adds, without what a single process adds.
 fn processes(summaries: &[Summary]) -> String {
     let added = |case: &str| {
         let summary = summaries.iter().find(|summary| summary.case == case)?;
@@ -105,7 +105,7 @@ fn processes(summaries: &[Summary]) -> String {
     out
 }
 
-/// One line for each target whose case was measured with foreread.
+/// One line per target whose case was measured with foreread.
 pub fn render(summaries: &[Summary]) -> String {
     let mut out = String::new();
     for case in crate::cases::all() {
@@ -138,13 +138,14 @@ fn line(case: &str, disk: &str, wanted: &str, found: &str, met: bool) -> String 
     format!("{case:<12} {disk:<11} {wanted:<28} {found:<18} {verdict}\n")
 }
 
-/// Readers at once that must share fairly, and how fairly at least (Jain).
+/// The number of concurrent readers that must share fairly, and the least fairness (Jain).
 const READERS: u64 = 8;
 const FAIR: f64 = 0.9;
-/// Together they may have the device read so many times as much for each byte as one alone: more is thrashing.
+/// Together they may have the device read at most this many times as many bytes per byte needed as one reader alone; more is
+/// thrashing.
 const THRASH: f64 = 1.1;
 
-/// What contending readers were to reach, for each disk they were measured on.
+/// The targets of contending readers, for each disk they were measured on.
 pub fn render_contention(curves: &[Measured]) -> String {
     let mut out = String::new();
     let mut say = |curve: &Measured, wanted: &str, found: String, met: bool| {
@@ -184,13 +185,13 @@ pub fn render_contention(curves: &[Measured]) -> String {
     out
 }
 
-/// What being watched may cost: ns added to a hot read while prefetching, percent of the run time and memory in MiB
-/// while recording.
+/// The largest cost of observation: ns added to a hot read while prefetching; percent of the run time and MiB of memory while
+/// recording.
 const READ_NS: f64 = 60.0;
 const RECORDING_PCT: f64 = 5.0;
 const RECORDING_MIB: f64 = 64.0;
 
-/// What being watched was to cost at most.
+/// The targets of the cost of observation.
 pub fn render_cost(cost: &Cost) -> String {
     let mut out = String::new();
     let mut say = |what: &str, wanted: String, found: Option<f64>, unit: &str, bound: f64| {
@@ -216,12 +217,12 @@ pub fn render_cost(cost: &Cost) -> String {
     out
 }
 
-/// How far from a median the true one may be, in percent, behind the median's own figure.
+/// How far a median may be from the true one, in percent, shown behind the median.
 fn margin(pct: Option<f64>) -> String {
     pct.map_or_else(String::new, |pct| format!(" \u{b1}{pct:.2}"))
 }
 
-/// What was wanted, what was found, and whether that is enough.
+/// The target, the measured figure, and whether the figure reaches the target.
 fn judge(want: Want, summary: &Summary) -> (String, String, bool) {
     let shown = |value: Option<f64>, unit: &str| {
         value.map_or("no figure".into(), |v| format!("{v:.1}{unit}"))

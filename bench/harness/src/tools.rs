@@ -1,5 +1,5 @@
-//! The programs and folders that cases are set up with: installed programs, those compiled or built beside the harness,
-//! and commands that are run untimed.
+//! The programs and folders that cases need: installed programs, programs compiled or built beside the harness, and commands that
+//! are run untimed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,22 +10,22 @@ use anyhow::{Context, Result, bail};
 
 use crate::signals;
 
-/// Helper programs and folders shared by all cases.
+/// Helper programs and folders that all cases share.
 pub struct Tools {
     /// The data directory.
     pub root: PathBuf,
-    /// The checkout, with the library's header, its examples and integrations.
+    /// The checkout, which has the library's header, its examples and integrations.
     pub checkout: PathBuf,
 }
 
 impl Tools {
-    /// The C program `name` with this source, compiled once into the data directory.
+    /// The C program `name` with this source, compiled into the data directory if it is not there yet.
     pub fn compiled(&self, name: &str, source: &str) -> Result<PathBuf> {
         self.compiled_with(name, source, &[])
     }
 
-    /// As [`Tools::compiled`], with more arguments for the compiler; a library among them that is newer than
-    /// the program goes into it.
+    /// As [`Tools::compiled`], with further arguments for the compiler. The program is compiled again if a library among them is
+    /// newer.
     pub fn compiled_with(
         &self,
         name: &str,
@@ -35,7 +35,7 @@ impl Tools {
         self.compiled_by("cc", name, source, arguments)
     }
 
-    /// As [`Tools::compiled_with`], by this compiler.
+    /// As [`Tools::compiled_with`], with this compiler.
     pub fn compiled_by(
         &self,
         compiler: &str,
@@ -52,7 +52,7 @@ impl Tools {
         let stale = |argument: &OsString| changed(Path::new(argument)) > built;
         if !same || built.is_none() || arguments.iter().any(stale) {
             if built.is_some() {
-                // A compiler that is interrupted leaves the new source with no program rather than an old one.
+                // If the compiler is interrupted, the new source is left without a program, not with an old one.
                 fs::remove_file(&binary)
                     .with_context(|| format!("removing {}", binary.display()))?;
             }
@@ -91,13 +91,13 @@ impl Tools {
     }
 }
 
-/// Whether `program` can be found in PATH.
+/// True if `program` is found in PATH.
 pub fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs a set-up command quietly; its standard error is in the message if it fails.
+/// Runs a set-up command without output; if it fails, its standard error is in the message.
 pub fn succeed(command: &mut Command) -> Result<()> {
     signals::check()?;
     let shown = format!("{command:?}");

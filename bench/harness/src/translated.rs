@@ -1,4 +1,4 @@
-//! Programs that `foreread cc` gave a prefetch thread, and what that thread says of itself.
+//! Programs that `foreread cc` gave a prefetch thread, and the account of that thread.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,40 +13,40 @@ use crate::process::Invocation;
 use crate::tools::Tools;
 use crate::tools::succeed;
 
-/// What `make slicer` leaves beside this program, without which nothing can be translated.
+/// The files that `make slicer` leaves beside this program; translation needs all of them.
 const NEEDED: &[&str] = &[
     "foreread-slice",
     "libforeread_preexec.a",
     "libforeread.so.1",
 ];
-/// The variable that names where a prefetch thread's account goes.
+/// The variable with the path of a prefetch thread's account.
 const REPORT: &str = "FOREREAD_PREEXEC_REPORT";
-/// How long a prefetch thread may take to write its account after its program's end.
+/// How long after its program's end a prefetch thread may write its account.
 const REPORT_LIMIT: Duration = Duration::from_secs(3);
 
 /// A program compiled by `foreread cc`.
 #[derive(Clone, Debug)]
 pub struct Translated {
-    /// The command, with the variables that have it write its account.
+    /// The command, with the variable that has the thread write its account.
     pub command: Invocation,
-    /// Where the account goes.
+    /// The path of the account.
     report: PathBuf,
-    /// What it took to compile.
+    /// Time and size of the compilation.
     pub build: Build,
 }
 
-/// What it takes to compile a program, and what comes of it.
+/// Time and size of a program's compilation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Build {
-    /// The program, of slicer/programs.
+    /// The program's name in slicer/programs.
     pub program: String,
     /// Seconds the compiler takes.
     pub plain_s: f64,
-    /// Seconds `foreread cc` takes, which runs the compiler first.
+    /// Seconds that `foreread cc` takes; it runs the compiler first.
     pub translated_s: f64,
-    /// Machine code and constants of the program as it is, in bytes.
+    /// Machine code and constants of the original program, in bytes.
     pub plain_code: u64,
-    /// The same of the program with its prefetch thread and the library that runs it.
+    /// The same for the program with its prefetch thread and the library that runs it.
     pub translated_code: u64,
 }
 
@@ -54,21 +54,21 @@ pub struct Build {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PrefetchThread {
-    /// Why it ended, or why there was none.
+    /// Why the thread ended, or why there was none.
     pub ended: String,
-    /// Reads of the program's.
+    /// The program's reads.
     pub program_calls: u64,
     /// Processor seconds of the prefetch thread.
     pub cpu_s: f64,
-    /// Processor seconds of the process it is in, foreread's engine included.
+    /// Processor seconds of the whole process, foreread's engine included.
     pub process_cpu_s: f64,
-    /// Where the bytes issued ended.
+    /// The fate of the bytes issued.
     #[serde(flatten)]
     pub ledger: Ledger,
 }
 
 impl PrefetchThread {
-    /// Whether it came to the end of its work, was at it until the program's end, or had none to do.
+    /// True if the thread finished its work, worked until the program's end, or had no work.
     pub fn ended_in_order(&self) -> bool {
         [
             "finished",
@@ -80,7 +80,7 @@ impl PrefetchThread {
     }
 }
 
-/// A program as it is and translated, with what compiling took.
+/// A program in its original and translated form, with the time and size of its compilation.
 pub struct Program {
     /// Compiled by cc.
     pub plain: PathBuf,
@@ -124,7 +124,7 @@ impl Program {
         })
     }
 
-    /// The translated program in place of the plain one of `command`, its account in `scratch`.
+    /// The translated program with the arguments of `command`; its account goes to `scratch`.
     pub fn instead(
         &self,
         command: &Invocation,
@@ -149,7 +149,7 @@ impl Program {
 }
 
 impl Translated {
-    /// The same command without its prefetch thread: the program's own side alone.
+    /// The same command without the prefetch thread: only the program's own side.
     pub fn alone(&self) -> Invocation {
         let mut command = self.command.clone();
         command.env.retain(|(name, _)| name != REPORT);
@@ -157,12 +157,12 @@ impl Translated {
         command
     }
 
-    /// The account of the run just finished; read once, then gone.
+    /// The account of the run just finished; reading it removes it.
     pub fn account(&self) -> Result<PrefetchThread> {
         let shown = self.report.display();
         let began = Instant::now();
         let text = loop {
-            // It is written by a process that outlives the program.
+            // A process that outlives the program writes the account.
             match fs::read_to_string(&self.report) {
                 Ok(text) if text.ends_with('\n') => break text,
                 _ if began.elapsed() > REPORT_LIMIT => bail!("no account came in {shown}"),
@@ -175,7 +175,7 @@ impl Translated {
     }
 }
 
-/// What is missing to translate programs, in words.
+/// The reason why programs cannot be translated here, if there is one.
 pub fn missing(tools: &Tools) -> Option<String> {
     let absent = NEEDED.iter().find(|name| tools.beside(name).is_err())?;
     Some(format!(
@@ -183,7 +183,7 @@ pub fn missing(tools: &Tools) -> Option<String> {
     ))
 }
 
-/// An error if the driver left the program as it was.
+/// Fails if the driver left the program untranslated.
 fn refused(explained: &Path) -> Result<()> {
     let text = fs::read_to_string(explained)
         .with_context(|| format!("reading {}", explained.display()))?;
@@ -198,7 +198,7 @@ fn refused(explained: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of machine code and constants of a program, as size(1) has them.
+/// Bytes of a program's machine code and constants, as reported by size(1).
 fn code(program: &Path) -> Result<u64> {
     let output = Command::new("size")
         .arg(program)
@@ -214,7 +214,7 @@ fn code(program: &Path) -> Result<u64> {
         .with_context(|| format!("size {}: {text}", program.display()))
 }
 
-/// Removes a file, if there is one.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

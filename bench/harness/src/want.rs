@@ -1,27 +1,27 @@
-//! The figure that a case is to reach.
+//! The target of a case.
 
-/// Which figure, and its bound.
+/// A figure and its bound.
 #[derive(Clone, Copy, Debug)]
 pub enum Want {
-    /// Improvement of at least so many percent.
+    /// Improvement of at least this percentage.
     Improved(f64),
-    /// At least so many percent of the avoidable time gone.
+    /// At least this percentage of the avoidable time is gone.
     Masked(f64),
-    /// At least so many times faster.
+    /// At least this many times faster.
     Faster(f64),
-    /// At least so many percent of what the program waits for gone, which is its time less the processor's.
+    /// At least this percentage of the program's waiting (its time minus processor time) is gone.
     WaitsGone(f64),
-    /// At most so many bytes from the disks for each byte of a plain run.
+    /// At most this many bytes from the disks per byte of a plain run.
     DeviceBytes(f64),
-    /// A first run gains at least so many percent of what one with its own record gains; where that gains nothing, it is
-    /// as fast as plain.
+    /// A first run gains at least this percentage of the gain of a run with its own record; where that run gains nothing, the
+    /// first run is as fast as plain.
     Gain(f64),
-    /// The median of paired ratios within 1 % of plain.
+    /// The median of the paired ratios is within 1 % of plain.
     AsFast,
-    /// The median of paired differences within the larger of 2 ms and 1 % of plain.
+    /// The median of the paired differences is within the larger of 2 ms and 1 % of plain.
     Unnoticed,
-    /// Counting its reads costs a translated program's own side at most so many percent.
+    /// Counting its reads costs the translated program itself at most this percentage.
     Synchronized(f64),
-    /// A prefetch thread takes at most so many percent of the program's own processor time.
+    /// A prefetch thread uses at most this percentage of the program's own processor time.
     ThreadCpu(f64),
 }

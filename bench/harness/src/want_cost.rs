@@ -1,6 +1,6 @@
-//! What serving a want costs: processor time of all processes and threads, from the record to the account, for each small file, scattered
-//! page and name. Everything is cold before each run, so that the program's own waits, each of which costs processor time as well, are on
-//! the plain side.
+//! The cost of a want: processor time of all processes and threads, from the record to the account, per small file, scattered
+//! page and name. Memory is emptied before each run, so that the plain side includes the program's own waits, each of which costs
+//! processor time as well.
 
 use anyhow::{Context, Result, bail};
 
@@ -12,10 +12,10 @@ use crate::scratch::Scratch;
 use crate::stats::{Spread, paired_difference};
 use crate::tools::Tools;
 
-/// A kind of want: how many there are, what reads them, and the µs that each may cost at most.
+/// A kind of want: the number of wants, the program that reads them, and the most µs that each may cost.
 struct Kind {
     name: &'static str,
-    /// The case whose data is read.
+    /// The case that provides the data.
     case: &'static str,
     count: f64,
     script: &'static str,
@@ -46,7 +46,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Measures all kinds, so many times each; a table.
+/// Measures all kinds, `rounds` times each; returns a table.
 ///
 /// # Errors
 /// When data cannot be made, or a run fails.
@@ -77,7 +77,7 @@ pub fn measure(foreread: &std::path::Path, tools: &Tools, rounds: usize) -> Resu
     Ok(out)
 }
 
-/// µs for each want: plain, under foreread, and their difference pair by pair.
+/// µs per want: plain, under foreread, and their difference pair by pair.
 fn of(
     kind: &Kind,
     binary: &std::path::Path,
@@ -111,7 +111,7 @@ fn of(
         }
         Ok(run.cpu_seconds * 1e6 / kind.count)
     };
-    // The run that is recorded.
+    // The recording run.
     cold(&wrapped)?;
     let (mut plain, mut with) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {

@@ -1,4 +1,4 @@
-//! What other processes did to the machine while something was measured: the page cache emptied, processors kept busy.
+//! Disturbances by other processes during a measurement: an emptied page cache, busy processors.
 //!
 //! Data flow: the kernel's counters → [`Watch::begin`] → the measurement → [`Watch::disturbed`].
 
@@ -6,11 +6,11 @@ use std::fs;
 
 use foreread_sys::procfs::{self, Stat};
 
-/// The share of all processors' time that others may take before they count as a disturbance. The kernel counts in ticks
-/// of 10 ms; a busy loop on one of two processors takes half.
+/// The share of all processors' time that other processes may use before it counts as a disturbance. The kernel counts in ticks
+/// of 10 ms; a busy loop on one of two processors uses half.
 const OTHERS: f64 = 0.05;
 
-/// The kernel's counters when a measurement began.
+/// The kernel's counters at the start of a measurement.
 #[derive(Debug)]
 pub struct Watch {
     drops: u64,
@@ -20,11 +20,11 @@ pub struct Watch {
 /// Processor time since the machine's start, in the kernel's ticks, of all processors together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ticks {
-    /// All of it, idle or not.
+    /// All ticks, idle or not.
     all: u64,
-    /// In use, or taken by other guests of the same host.
+    /// Ticks in use, or taken by other guests of the same host.
     busy: u64,
-    /// Used by this process and by the children that it has waited for.
+    /// Ticks used by this process and by the children that it has waited for.
     ours: u64,
 }
 
@@ -37,7 +37,7 @@ impl Watch {
         }
     }
 
-    /// What other processes did since, in words; `None` if nothing that counts.
+    /// The disturbance by other processes since then, as text; `None` if there was none that counts.
     pub fn disturbed(&self) -> Option<String> {
         let drops = drops() - self.drops;
         let others = self.ticks.others(Ticks::now());
@@ -62,7 +62,7 @@ impl Ticks {
         Self::parse(&machine, &process)
     }
 
-    /// From the texts of `/proc/stat` and `/proc/self/stat`; zeros where a text is not as expected.
+    /// Parses the texts of `/proc/stat` and `/proc/self/stat`; zeros if a text has another format.
     fn parse(machine: &str, process: &[u8]) -> Self {
         let number = |word: &str| word.parse::<u64>().unwrap_or(0);
         // user nice system idle iowait irq softirq steal; guests' time is in user and nice already.
@@ -81,7 +81,7 @@ impl Ticks {
         }
     }
 
-    /// The share of all processors' time until `later` that was used by others.
+    /// The share of all processors' time between `self` and `later` that other processes used.
     fn others(self, later: Self) -> f64 {
         let all = later.all.saturating_sub(self.all);
         let ours = later.ours.saturating_sub(self.ours);
@@ -90,7 +90,7 @@ impl Ticks {
     }
 }
 
-/// How often the page cache has been emptied by hand since the machine's start.
+/// How many times the page cache has been dropped by request since the machine's start.
 fn drops() -> u64 {
     let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     let count = counters

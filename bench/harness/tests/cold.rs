@@ -1,7 +1,7 @@
-//! Two ways of making memory forget a file agree, as rebooting and flushing did in AASFP's Table 3:
-//! the eviction of that file, which the benchmarks use, and the kernel's dropping of all caches.
+//! Two ways of removing a file from memory have the same effect, as rebooting and flushing did in AASFP's Table 3: the eviction
+//! of that file, which the benchmarks use, and the kernel's dropping of all caches.
 //!
-//! Skipped, saying why, without root, FUSE or loop devices.
+//! Without root, FUSE or loop devices the test prints the reason and is skipped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,14 +13,14 @@ use std::time::Instant;
 use foreread_slowdisk::Mounted;
 
 const BLOCK: usize = 4096;
-/// Blocks read backward, each of which costs the modelled disk a turn.
+/// Blocks read backward; each one costs the modelled disk a turn.
 const BLOCKS: u64 = 64;
-/// Runs each way, in turn.
+/// Runs each way, in alternation.
 const RUNS: usize = 5;
-/// How far the two may be apart, in percent.
+/// The largest difference of the two ways, in percent.
 const APART: f64 = 5.0;
 
-/// A slow disk, served by the benchmark program as it serves its own.
+/// A slow disk, served by the benchmark program as in a benchmark.
 struct Disk {
     server: Child,
     dir: PathBuf,
@@ -59,7 +59,7 @@ impl Drop for Disk {
     }
 }
 
-/// Why slow disks cannot be mounted here, if they cannot.
+/// The reason why slow disks cannot be mounted here, if there is one.
 fn missing() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root");
@@ -70,7 +70,7 @@ fn missing() -> Option<&'static str> {
         .find(|path| File::options().write(true).open(path).is_err())
 }
 
-/// The seconds that reading the file from its end takes.
+/// Seconds to read the file backward from its end.
 fn backward(path: &Path) -> f64 {
     let file = File::open(path).unwrap();
     let mut block = [0; BLOCK];
@@ -82,7 +82,7 @@ fn backward(path: &Path) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-/// The one run of several that nothing else on the machine held up, or hardly anything.
+/// The shortest time, which other processes on the machine disturbed least.
 fn shortest(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }

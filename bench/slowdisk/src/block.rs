@@ -1,8 +1,7 @@
 //! The block device and the file system above the FUSE file.
 //!
-//! `losetup` and `mkfs.ext4` are called as commands; mounting is a system call.
-//! The device's queue is set up as a machine would have it (scheduler,
-//! rotational flag, read-ahead at Linux's default) and put back afterwards.
+//! `losetup` and `mkfs.ext4` are called as commands; mounting is a system call. The device's queue gets the settings of a real
+//! disk (scheduler, rotational flag, Linux's default read-ahead), and its former settings are restored afterwards.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,8 @@ pub(crate) fn loops_available() -> bool {
     Path::new("/dev/loop-control").exists()
 }
 
-/// Loop device and queue settings on `mounted.image()`, written to the state file step by step, so that each step can be undone.
+/// Attaches a loop device to `mounted.image()` and sets its queue. Each step is written to the state file, so that it can be
+/// undone.
 pub(crate) fn attach(mounted: &mut Mounted) -> Result<(), Error> {
     let mut losetup = Command::new("losetup");
     losetup
@@ -42,8 +42,8 @@ pub(crate) fn attach(mounted: &mut Mounted) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads `count` blocks from the start of the disk, one at a time, past the page
-/// cache and by another process: one that serves must not wait for itself.
+/// Reads `count` blocks from the start of the disk, one at a time and without the page cache, by another process: the serving
+/// process must not wait for itself.
 pub(crate) fn read_blocks(mounted: &Mounted, count: usize) -> Result<(), Error> {
     let mut dd = Command::new("dd");
     let mut input = OsString::from("if=");
@@ -55,11 +55,11 @@ pub(crate) fn read_blocks(mounted: &Mounted, count: usize) -> Result<(), Error> 
     Ok(())
 }
 
-/// ext4 on the loop device, mounted.
+/// Formats the loop device with ext4 and mounts it.
 pub(crate) fn format(mounted: &mut Mounted) -> Result<(), Error> {
     let device = mounted.device();
     let mut mkfs = Command::new("mkfs.ext4");
-    // The image is new and zero: nothing needs to be zeroed or discarded first.
+    // The image is new and zero, so nothing needs to be zeroed or discarded, neither now
     mkfs.args(["-q", "-F", "-m", "0", "-E"])
         .arg("lazy_itable_init=1,lazy_journal_init=1,nodiscard")
         .arg(&device);
@@ -69,16 +69,16 @@ pub(crate) fn format(mounted: &mut Mounted) -> Result<(), Error> {
         &mounted.dir,
         c"ext4",
         MountFlags::NOATIME,
-        // Nor in the background later.
+        // nor in the background later.
         c"noinit_itable",
     )
     .at("mount ext4 on", &mounted.dir)?;
-    // Last, because earlier settings may change it.
+    // Set last, because the settings before it may change it.
     set_queue(mounted, READ_AHEAD_KB, "128");
     Ok(())
 }
 
-/// The present settings of the device's queue that are changed: (file, value).
+/// The present values of the queue's settings that will be changed: (file, value).
 fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
     let name = device.file_name().unwrap_or(device.as_os_str());
     let queue = Path::new("/sys/block").join(name).join("queue");
@@ -87,7 +87,7 @@ fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
         .map(|setting| {
             let path = queue.join(setting);
             let text = std::fs::read_to_string(&path).at("read", &path)?;
-            // A choice is shown as "none [mq-deadline] bfq".
+            // A choice is shown in brackets: "none [mq-deadline] bfq".
             let value = match (text.find('['), text.find(']')) {
                 (Some(start), Some(end)) => &text[start + 1..end],
                 _ => text.trim(),
@@ -97,7 +97,7 @@ fn queue_settings(device: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
         .collect()
 }
 
-/// Changes a setting. Without it the disk is still slow; a note says so.
+/// Changes a setting. If that fails, the disk is still slow, and a note names the missing setting.
 fn set_queue(mounted: &mut Mounted, setting: &str, value: &str) {
     let named = |(path, _): &&(PathBuf, String)| path.ends_with(setting);
     if let Some((path, before)) = mounted.queue.iter().find(named)
@@ -110,13 +110,13 @@ fn set_queue(mounted: &mut Mounted, setting: &str, value: &str) {
     }
 }
 
-/// Unmounts `dir` if something is mounted there. `lazily`: even while in use.
+/// Unmounts `dir` if something is mounted there; if `lazily`, even while it is in use.
 pub(crate) fn unmount(dir: &Path, lazily: bool) -> Result<(), Error> {
     let deadline = Instant::now() + Duration::from_secs(2);
     while is_mount_point(dir)? {
         match rustix::mount::unmount(dir, UnmountFlags::NOFOLLOW) {
             Ok(()) => {}
-            // Something may just be letting go: a scan of new devices, a detach.
+            // The device may be in use for a moment only, by a scan of new devices or by a detach.
             Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -129,7 +129,7 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> Result<(), Error> {
                     dir: dir.to_owned(),
                 });
             }
-            // Unmounted by someone else meanwhile.
+            // Another process has unmounted it meanwhile.
             Err(rustix::io::Errno::INVAL) => break,
             Err(error) => return Err(error).at("unmount", dir),
         }
@@ -137,7 +137,7 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Detaches the loop device if it still has our image, and restores its queue's settings.
+/// Detaches the loop device if it still has this disk's image, and restores its queue's settings.
 pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
     let Some(device) = &mounted.loop_device else {
         return Ok(());
@@ -146,7 +146,7 @@ pub(crate) fn detach(mounted: &Mounted) -> Result<(), Error> {
         return Ok(());
     }
     for (path, before) in &mounted.queue {
-        // Restored as far as possible, because another user may get the device next.
+        // Errors are ignored, so that as much as possible is restored for the device's next user.
         let _ = std::fs::write(path, before);
     }
     let mut losetup = Command::new("losetup");
@@ -164,15 +164,15 @@ fn is_attached(device: &Path, image: &Path) -> bool {
         return false;
     };
     let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
-    // The kernel adds a remark when the file is gone; a file system unmounted
-    // lazily loses the front of the path.
+    // The kernel appends a remark to a deleted file's path, and the path of a file system that was unmounted lazily loses its
+    // beginning.
     std::fs::read_to_string(backing).is_ok_and(|path| {
         let path = path.trim_end().trim_end_matches(" (deleted)");
         !path.is_empty() && image.as_os_str().to_string_lossy().ends_with(path)
     })
 }
 
-/// True if the kernel's table has a mount at `dir`: asking the directory itself would fail if its server is dead.
+/// True if the kernel's table has a mount at `dir`. A look at the directory itself would fail if its server is dead.
 pub(crate) fn is_mount_point(dir: &Path) -> Result<bool, Error> {
     let table = Mount::table().at("read", TABLE)?;
     Ok(Mount::all_in(&table).any(|mount| mount.point == dir))
@@ -180,7 +180,7 @@ pub(crate) fn is_mount_point(dir: &Path) -> Result<bool, Error> {
 
 /// Runs a command; returns its output.
 fn run(mut command: Command, tool: &'static str, package: &'static str) -> Result<String, Error> {
-    // Administrators' tools are not on everyone's path.
+    // Tools for administrators are not in every user's path.
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
     command.env("LC_ALL", "C");

@@ -1,4 +1,4 @@
-//! `foreread slowdisk`: the command, for the program that embeds it.
+//! `foreread slowdisk`: the command, which another program embeds.
 //!
 //! A disk is served by a process of its own: this executable, started again with the hidden `--serve`. It prints one line of JSON when the
 //! disk is ready, which the starting process reads. Then it leaves the terminal and serves until a signal or until the disk is unmounted.
@@ -19,7 +19,7 @@ use crate::error::At;
 use crate::selftest::{self, Row};
 use crate::{Error, Mounted, Options, SlowDisk, mount, parse_size, place, unmount};
 
-/// Columns of a terminal nobody has widened.
+/// The default width of a terminal.
 const WIDTH: usize = 80;
 
 /// A file system as slow as a rotating disk, a cloud volume, an NFS server or a parallel file system.
@@ -106,7 +106,8 @@ impl MountArgs {
     }
 }
 
-/// Runs the command. The exit status is 1 if a self-test fails, and the server's own if it has reported why it could not start.
+/// Runs the command. The exit status is 1 if a self-test fails, and the server's own status if the server has reported why it
+/// could not start.
 pub fn run(args: SlowdiskArgs) -> Result<ExitCode, Error> {
     let outcome = act(args.action);
     if let Err(Error::Server { status }) = &outcome
@@ -138,8 +139,8 @@ fn act(action: Action) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a server process and waits until its disk is ready. `action` is the
-/// word of the command line before which the way to this command ends.
+/// Starts a server process and waits until its disk is ready. `action` is the word of the command line that follows the words for
+/// this command.
 fn start(action: &str, options: &Options) -> Result<Mounted, Error> {
     let program = std::env::current_exe().at("find", "this program")?;
     let way: Vec<OsString> = std::env::args_os()
@@ -181,10 +182,10 @@ fn start(action: &str, options: &Options) -> Result<Mounted, Error> {
     serde_json::from_slice(&ready).at("understand", &program)
 }
 
-/// The server process: reports that it is ready, leaves the terminal, serves.
+/// The server process: reports that the disk is ready, leaves the terminal, and serves.
 fn serve(options: &Options) -> Result<(), Error> {
     let signals = signals()?;
-    // Ctrl-C is meant for the command that started us.
+    // Ctrl-C is meant for the command that started this process.
     let _ = rustix::process::setsid();
     let disk = mount(options)?;
     let null = File::options()
@@ -198,7 +199,7 @@ fn serve(options: &Options) -> Result<(), Error> {
     output.flush().at("tell of", &options.dir)?;
     rustix::stdio::dup2_stdout(&null).at("leave", "the terminal")?;
     rustix::stdio::dup2_stderr(&null).at("leave", "the terminal")?;
-    // No directory is kept from being unmounted by us.
+    // A working directory on another file system would keep that from being unmounted.
     std::env::set_current_dir("/").at("enter", "/")?;
     wait(&disk, signals);
     Ok(())
@@ -219,14 +220,14 @@ fn signals() -> Result<signal_hook::iterator::Signals, Error> {
     signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).at("handle", "signals")
 }
 
-/// Until a signal comes, or the disk is unmounted from outside.
+/// Waits until a signal arrives or another process unmounts the disk.
 fn wait(disk: &SlowDisk, mut signals: signal_hook::iterator::Signals) {
     while signals.pending().next().is_none() && disk.is_served() {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Writes to standard output, unless its reader has left (`foreread slowdisk models | head -1`).
+/// Writes to standard output; a reader that has left is no error (`foreread slowdisk models | head -1`).
 fn say(text: &str) -> Result<(), Error> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -335,7 +336,7 @@ fn self_test(model: Option<Model>, json: bool) -> Result<ExitCode, Error> {
     })
 }
 
-/// A bar that shows only on a terminal.
+/// A progress bar, shown only on a terminal.
 fn progress(models: usize) -> ProgressBar {
     let bar = ProgressBar::new((models * selftest::FIGURES) as u64);
     if let Ok(style) = ProgressStyle::with_template("{msg:<12} {bar:40} {elapsed}") {

@@ -1,6 +1,6 @@
 //! Errors, with their subject and a remedy.
 //!
-//! The system's error is the source and not in the text: printing the chain would repeat it.
+//! The system's error is in the source, not in the text, so that printing the chain does not repeat it.
 
 use std::error::Error as _;
 use std::io;
@@ -12,27 +12,27 @@ use foreread_disk::{Model, UnknownModel};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such model.
+    /// There is no such model.
     #[error(transparent)]
     Model(#[from] UnknownModel),
-    /// A size that cannot be read or is out of bounds.
+    /// A size that cannot be parsed or is out of bounds.
     #[error("size {value:?}: {why}")]
     Size {
-        /// As given.
+        /// The size as given.
         value: String,
         /// The fault.
         why: &'static str,
     },
-    /// The kernel asks for root to mount.
+    /// Mounting needs root.
     #[error("mounting a slow disk needs root: run this with sudo")]
     NotRoot,
-    /// `file_only` of a model that is a file system.
+    /// `file_only` for a model that is a file system.
     #[error("{model} is a file system: there is no image file to have alone")]
     NoImage {
         /// The model.
         model: Model,
     },
-    /// No FUSE in this kernel or container.
+    /// This kernel or container has no FUSE.
     #[error("{path}: cannot open the device of FUSE, which a slow disk needs")]
     Fuse {
         /// The device.
@@ -40,32 +40,32 @@ pub enum Error {
         /// The error of opening it.
         source: io::Error,
     },
-    /// A tool is not there.
+    /// A tool is not installed.
     #[error("{tool} is not installed: it comes with the package {package}")]
     MissingTool {
         /// The command.
         tool: &'static str,
-        /// Debian's package.
+        /// The Debian package that has it.
         package: &'static str,
     },
     /// A tool failed.
     #[error("{command}: {status}: {stderr}")]
     Tool {
-        /// With its arguments.
+        /// The command with its arguments.
         command: String,
         /// Its exit status.
         status: std::process::ExitStatus,
         /// Its output.
         stderr: String,
     },
-    /// There is a slow disk in use already.
+    /// The mount point has a slow disk already.
     #[error("{dir} already holds a slow disk ({model}, served by process {pid}): unmount it first")]
     Taken {
         /// The mount point.
         dir: PathBuf,
         /// Its model.
         model: Model,
-        /// Whose.
+        /// The process that serves it.
         pid: u32,
     },
     /// Mounting would hide files.
@@ -74,13 +74,13 @@ pub enum Error {
         /// The mount point.
         dir: PathBuf,
     },
-    /// There is no slow disk.
+    /// The mount point has no slow disk.
     #[error("{dir} holds no slow disk")]
     NotMounted {
         /// The mount point.
         dir: PathBuf,
     },
-    /// Programs still use it.
+    /// Programs still use the disk.
     #[error(
         "{dir} is still in use: leave it and close its files (`fuser -vm {dir}` names the programs)"
     )]
@@ -88,13 +88,13 @@ pub enum Error {
         /// The mount point.
         dir: PathBuf,
     },
-    /// The background server ended before the disk was ready; it has said why.
+    /// The background server ended before the disk was ready; it has reported the reason.
     #[error("the slow disk's server ended before the disk was ready ({status})")]
     Server {
         /// Its exit status.
         status: std::process::ExitStatus,
     },
-    /// A file could not be dealt with.
+    /// An action on a file failed.
     #[error("{path}: cannot {action}")]
     Io {
         /// The failed action.
@@ -116,7 +116,7 @@ impl Error {
     }
 }
 
-/// Puts an action and a path to an I/O error.
+/// Adds an action and a path to an I/O error.
 pub(crate) trait At<T> {
     fn at(self, action: &'static str, path: impl AsRef<Path>) -> Result<T, Error>;
 }

@@ -1,8 +1,8 @@
 //! The FUSE file system of models that are block devices: a directory with `disk.img` (the image, timed by the model), `stats.json` (served
 //! requests) and `forget` (writing to it empties the disk's own cache).
 //!
-//! The image lives in memory (a memfd, sparse), so that its own cost is a copy.
-//! Data flows: kernel → here → backing memory → [`Server`], which answers in time.
+//! The image lives in memory (a sparse memfd), so serving it costs only a copy. Data flow: kernel → this file system → backing
+//! memory → [`Server`], which answers at the model's time.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,11 +26,11 @@ pub(crate) const FORGET: &str = "forget";
 
 /// Largest request in bytes (the kernel's own limit is 256 pages).
 pub(crate) const MAX_REQUEST: u32 = 1 << 20;
-/// Requests the kernel may have under way: more than a loop device sends (128).
+/// Requests that the kernel may have in progress: more than a loop device sends (128).
 pub(crate) const MAX_BACKGROUND: u16 = 512;
-/// Linux's default, for those who read the image without a loop device.
+/// Linux's default, for programs that read the image without a loop device.
 const READ_AHEAD: u32 = 128 << 10;
-/// Only this process changes anything.
+/// Attributes stay valid this long, because only this process changes files.
 pub(crate) const TTL: Duration = Duration::from_secs(3600);
 
 const IMAGE_INO: INodeNo = INodeNo(2);
@@ -42,7 +42,7 @@ pub(crate) struct SlowFs {
     pub(crate) image: File,
     pub(crate) size: u64,
     pub(crate) server: Arc<Server>,
-    /// True if writes take the model's time, too.
+    /// True if writes take the model's time as well.
     pub(crate) slow_writes: bool,
 }
 
@@ -88,8 +88,8 @@ impl SlowFs {
 
 impl Filesystem for SlowFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Each setter answers with the nearest value it takes, and keeps the
-        // kernel's otherwise: less is slower, not wrong.
+        // Each setter returns the nearest value it accepts and keeps the kernel's value otherwise. A smaller value is slower, not
+        // wrong.
         let _ = config.set_max_write(MAX_REQUEST);
         let _ = config.set_max_readahead(READ_AHEAD);
         let _ = config.set_max_background(MAX_BACKGROUND);
@@ -238,7 +238,7 @@ impl Filesystem for SlowFs {
         reply.ok();
     }
 
-    /// Discarded blocks give their memory back.
+    /// Frees the memory of discarded blocks.
     fn fallocate(
         &self,
         _request: &Request,

@@ -10,17 +10,13 @@
 //! programs ─> FUSE: files, direct I/O ─> model ─> memory
 //! ```
 //!
-//! Everything a program's reads go through is the kernel's own (page cache,
-//! read-ahead, block scheduler); only the time the "platter" takes is modelled,
-//! by `foreread-disk` in real time, and the data lies in memory. [`mount`] makes
-//! such a disk, served by threads of this process; dropping the [`SlowDisk`]
-//! takes everything down again. Each disk is written down in a state file first
-//! ([`Mounted`]), so that any process can find it, and clean up after a server
-//! that was killed ([`unmount`]).
+//! All layers above the disk are the kernel's own (page cache, read-ahead, block scheduler). Only the disk's time is modelled, by
+//! `foreread-disk` in real time, and the data lies in memory. [`mount`] creates such a disk, served by threads of this process;
+//! dropping the [`SlowDisk`] removes all of it. Each disk is first entered in a state file ([`Mounted`]), so that any process can
+//! find it, and can clean up after a killed server ([`unmount`]).
 //!
-//! The process that serves a disk must not use it from the threads that serve, and
-//! had better not use it at all: a server stuck on its own disk is stuck for good.
-//! The command ([`cli`]) serves from a process of its own.
+//! The serving threads must never use the disk, and the serving process had better not use it at all: a server that waits for its
+//! own disk waits for ever. The command ([`cli`]) serves from a process of its own.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +50,7 @@ pub use size::parse_size;
 pub use state::Mounted;
 use tree::TreeFs;
 
-/// Reads by which the way to the server and back is measured: some 0.25 s, so that a moment's load does not decide.
+/// Reads that measure the path to the server and back: some 0.25 s, so that a short load does not distort the result.
 const CALIBRATION_READS: usize = 300;
 
 /// Specification of a disk, with its mount point.
@@ -62,17 +58,17 @@ const CALIBRATION_READS: usize = 300;
 pub struct Options {
     /// The model.
     pub model: Model,
-    /// Mount point; created if it does not exist, and removed again then.
+    /// Mount point; created if it does not exist, and then removed at the end.
     pub dir: PathBuf,
     /// The disk's size in bytes: a multiple of 4096, at least 16 MiB. Only written data takes memory.
     pub size: u64,
-    /// Spread the image over the model's whole stroke ([`Layout::stretch`]).
+    /// True to spread the image over the model's whole stroke ([`Layout::stretch`]).
     pub stretch: bool,
     /// The byte of the model's disk at which the image begins ([`Layout::begins`]).
     pub begins: u64,
-    /// Let writes take the model's time. Otherwise they are immediate, so that preparing data is quick.
+    /// True if writes take the model's time. Otherwise they are immediate, so that data is prepared quickly.
     pub slow_writes: bool,
-    /// Only the FUSE file: `dir` holds `disk.img`, without a loop device and ext4.
+    /// True for only the FUSE file: `dir` holds `disk.img`, without a loop device and ext4.
     pub file_only: bool,
 }
 
@@ -98,8 +94,8 @@ pub struct SlowDisk {
     session: Option<JoinHandle<()>>,
 }
 
-/// Makes a slow disk and mounts it. Needs root and FUSE; without loop devices it
-/// comes out as with `file_only`, and [`Mounted::notes`] says so.
+/// Creates a slow disk and mounts it. Needs root and FUSE. Without loop devices the result is that of `file_only`, and
+/// [`Mounted::notes`] says so.
 pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
     if options.begins.saturating_add(options.size) > hdd::CAPACITY {
         return Err(Error::Size {
@@ -118,12 +114,12 @@ pub fn mount(options: &Options) -> Result<SlowDisk, Error> {
     let (server, session) = match started {
         Ok(started) => started,
         Err(error) => {
-            // The first error is reported.
+            // This error is returned, not that of the clean-up.
             let _ = place::release(&mounted, true);
             return Err(error);
         }
     };
-    // From here on, dropping undoes it all.
+    // From here on, dropping `disk` undoes all steps.
     let mut disk = SlowDisk {
         mounted,
         server,
@@ -187,7 +183,7 @@ fn spawn(
 }
 
 impl SlowDisk {
-    /// The layers above the served image, and the model below it.
+    /// Creates the layers above the served image, and then the model below it.
     fn build(&mut self, layout: Layout) -> Result<(), Error> {
         let has_device = self.mounted.backing != self.mounted.dir;
         if has_device {
@@ -201,7 +197,7 @@ impl SlowDisk {
         state::write(&self.mounted)
     }
 
-    /// The created disk and its place.
+    /// The disk's description.
     pub fn mounted(&self) -> &Mounted {
         &self.mounted
     }
@@ -228,7 +224,7 @@ impl SlowDisk {
             .is_some_and(|session| !session.is_finished())
     }
 
-    /// Unmounts the disk. Fails, without a change, while programs use it.
+    /// Unmounts the disk. Fails without any change while programs use the disk.
     pub fn unmount(mut self) -> Result<(), Error> {
         place::release(&self.mounted, false)?;
         self.join();
@@ -240,7 +236,7 @@ impl SlowDisk {
         let Some(session) = self.session.take() else {
             return;
         };
-        // A file system unmounted while in use is served until it is unused; the thread is left to that.
+        // A file system that is unmounted while in use is served until its last use ends; the thread is left running for that.
         let deadline = Instant::now() + Duration::from_secs(5);
         while !session.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -252,7 +248,7 @@ impl SlowDisk {
 }
 
 impl Drop for SlowDisk {
-    /// Unmounts the disk even if it is in use: programs with open files get EIO once this process is gone.
+    /// Unmounts the disk even if it is in use. Programs with open files get EIO after this process has ended.
     fn drop(&mut self) {
         if self.session.is_none() {
             return;

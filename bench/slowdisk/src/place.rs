@@ -1,7 +1,7 @@
-//! Claims the place for a slow disk, and releases it, also after a killed server.
+//! Claims the mount point of a slow disk, and releases it, even after a killed server.
 //!
-//! Invariant: processes claim places one after the other, under the lock of the state folder. A place is released from the top down: file
-//! system, loop device, FUSE file.
+//! Invariant: processes claim mount points one after the other, under the lock of the state folder. Releasing goes from the top
+//! down: file system, loop device, FUSE file.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::error::{At, Error};
 use crate::state::{self, Mounted, STATES, absolute, folder, start_of};
 use crate::{Options, block, fs};
 
-/// Unmounts the slow disk at `dir`, whether its server is alive or dead. Fails, without a change, while programs use it.
+/// Unmounts the slow disk at `dir`, whether its server is alive or dead. Fails without any change while programs use the disk.
 pub fn unmount(dir: &Path) -> Result<(), Error> {
     let mounted = Mounted::find(dir)?;
-    // A disk without a server is of no use: nobody is waited for.
+    // A disk without a server is useless, so its users are not waited for.
     release(&mounted, !mounted.is_alive())
 }
 
-/// Checks that the disk can be created, and claims the place. Cleans up after a killed server.
+/// Checks that the disk can be created, and claims its mount point. Cleans up after a killed server.
 pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::NotRoot);
@@ -40,7 +40,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
             source,
         })?;
     let dir = absolute(&options.dir)?;
-    // One at a time: two claims must agree on who created the directory.
+    // Only one process at a time: two claims must agree on which of them created the directory.
     let _alone = alone()?;
     if let Some(left) = state::read(&dir)? {
         if left.is_alive() {
@@ -92,7 +92,7 @@ pub(crate) fn claim(options: &Options) -> Result<Mounted, Error> {
     Ok(mounted)
 }
 
-/// Waits until no other process claims a place. The lock ends with the file returned.
+/// Waits until no other process claims a mount point. Dropping the returned file releases the lock.
 fn alone() -> Result<File, Error> {
     let path = Path::new(STATES).join("lock");
     std::fs::create_dir_all(STATES).at("make", Path::new(STATES))?;
@@ -109,13 +109,14 @@ fn taken(by: Mounted) -> Error {
     }
 }
 
-/// Releases all parts of the disk, from the top down; ends its server if that is another process. `lazily`: even while it is in use.
+/// Releases all parts of the disk, from the top down, and ends its server if that is another process; if `lazily`, even while the
+/// disk is in use.
 pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
     if mounted.backing != mounted.dir {
         block::unmount(&mounted.dir, lazily)?;
         block::detach(mounted)?;
     }
-    // Above, nothing is left that uses it; a loop device detaches in its own time.
+    // The file system above is gone; only the loop device may still be detaching.
     let above_is_gone = mounted.backing != mounted.dir;
     block::unmount(&mounted.backing, lazily || above_is_gone)?;
     end_server(mounted);
@@ -127,7 +128,7 @@ pub(crate) fn release(mounted: &Mounted, lazily: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// SIGTERM, and some patience; a server without its file system has nothing to do.
+/// Sends SIGTERM and waits up to 10 s; a server without its file system has nothing left to serve.
 fn end_server(mounted: &Mounted) {
     if mounted.pid == std::process::id() || !mounted.is_alive() {
         return;
@@ -135,7 +136,7 @@ fn end_server(mounted: &Mounted) {
     let Some(pid) = Pid::from_raw(mounted.pid as i32) else {
         return;
     };
-    // It may end by itself first.
+    // The signal fails if the server has ended already.
     let _ = rustix::process::kill_process(pid, Signal::TERM);
     let deadline = Instant::now() + Duration::from_secs(10);
     while mounted.is_alive() && Instant::now() < deadline {

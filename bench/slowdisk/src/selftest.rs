@@ -1,9 +1,8 @@
 //! Compares a mounted slow disk with its model's specification.
 //!
-//! The device is read past the page cache (O_DIRECT), as programs and the kernel
-//! would have it read: single 4 KiB reads spread over all of it, 32 of them at
-//! once, and in order. The offsets are the same in every run. Reading is never
-//! done by the process that serves: killed, it could not end.
+//! The device is read without the page cache (O_DIRECT), in requests as programs and the kernel send them: single 4 KiB reads
+//! spread over the whole device, 32 of them at once, and in order. The offsets are the same in every run. The serving process
+//! never does the reading, because it could not end if it were killed.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -26,9 +25,9 @@ pub struct Row {
     pub figure: &'static str,
     /// Unit of both values.
     pub unit: &'static str,
-    /// By the specification.
+    /// The specified value.
     pub specified: f64,
-    /// As measured.
+    /// The measured value.
     pub realised: f64,
     /// Deviation in percent of the specification.
     pub off_percent: f64,
@@ -65,7 +64,7 @@ const BLOCK: u64 = 4096;
 const CHUNK: u64 = 256 << 10;
 const DEPTH: u64 = 32;
 
-/// The disk the specification's figures are of: an image over the whole stroke.
+/// The disk that the specification's figures apply to: an image spread over the whole stroke.
 pub fn options(model: Model, dir: impl Into<PathBuf>) -> Options {
     Options {
         size: 4 << 30,
@@ -74,10 +73,10 @@ pub fn options(model: Model, dir: impl Into<PathBuf>) -> Options {
     }
 }
 
-/// The figures of a disk.
+/// Number of figures of a disk.
 pub const FIGURES: usize = 3;
 
-/// Measures a disk created by [`options`], for some seconds; calls `measured` after each of the [`FIGURES`].
+/// Measures a disk created with [`options`] for some seconds; calls `measured` after each of the [`FIGURES`].
 pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error> {
     let spec = mounted.model.spec();
     let path = mounted.device();
@@ -100,11 +99,11 @@ pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error
         mounted.model,
         ("random 4 KiB read", "µs"),
         spec.random_us,
-        // The median, because other processes delay some reads. On every model it equals the mean within 2 %.
+        // The median, because other processes delay some reads. On every model the median equals the mean within 2 %.
         alone[alone.len() / 2].as_secs_f64() * 1e6,
         8.0,
     );
-    // About four seconds each.
+    // Some four seconds.
     let reads = (4.0 * spec.deep_iops) as u64 + DEPTH;
     let together = read(reads, DEPTH, &|i| scatter(!i) % blocks * BLOCK, BLOCK)?.all;
     let deep = Row::new(
@@ -128,9 +127,9 @@ pub fn measure(mounted: &Mounted, measured: impl Fn()) -> Result<Vec<Row>, Error
 
 /// Durations of reads.
 struct Times {
-    /// From the first's beginning to the last's end.
+    /// From the first read's beginning to the last read's end.
     all: Duration,
-    /// Each.
+    /// The duration of each read.
     each: Vec<Duration>,
 }
 
@@ -145,7 +144,7 @@ fn time(
     let next = AtomicU64::new(0);
     let reader = || -> std::io::Result<Vec<Duration>> {
         server::hurry();
-        // O_DIRECT wants the memory aligned.
+        // O_DIRECT needs aligned memory.
         let mut memory = vec![0; (len + BLOCK) as usize];
         let start = memory.as_ptr().align_offset(BLOCK as usize);
         let buffer = &mut memory[start..start + len as usize];

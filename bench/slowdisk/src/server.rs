@@ -1,5 +1,5 @@
-//! The model in real time: requests go in when the kernel sends them, answers
-//! go out when the model says.
+//! The model in real time: a request enters the model when the kernel sends it, and its answer is sent when the model completes
+//! it.
 //!
 //! A request is executed on the backing memory at once (the data is copied while the "disk" works), entered into the model, and stored. One
 //! thread sleeps until the model's next completion and sends due answers. A request whose bytes are in several places is entered once for
@@ -21,7 +21,7 @@ use foreread_disk::{Completion, Disk, Layout, Model, Request, network};
 use fuser::{Errno, ReplyData, ReplyWrite};
 use serde::{Deserialize, Serialize};
 
-/// A way longer than this is a busy machine's, not a rule, ns.
+/// The longest lead, in ns: a longer path is caused by a busy machine and not typical.
 const MOST_LEAD_NS: u64 = 250_000;
 
 /// Counts of a slow disk since its creation.
@@ -29,15 +29,15 @@ const MOST_LEAD_NS: u64 = 250_000;
 pub struct Counters {
     /// Reads that reached the disk.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub read_bytes: u64,
     /// Writes that reached the disk.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes of these writes.
     pub written_bytes: u64,
 }
 
-/// Bits of a model's request number that count its places.
+/// Bits of a model's request number that number the places of one request.
 const PLACE_BITS: u32 = 16;
 
 /// The answer to a completed request.
@@ -76,9 +76,9 @@ struct Service {
     /// Pending answers, with the number of unfinished places of each request.
     answers: HashMap<u64, (Answer, usize)>,
     next: u64,
-    /// Time by which an answer is sent early, ns.
+    /// How much earlier than due an answer is sent, ns.
     lead: u64,
-    /// When requests arrived, while the way is being measured.
+    /// Arrival times of requests, while the path is being measured.
     arrivals: Option<Vec<u64>>,
     /// Wake-up time of the thread; None while it is awake.
     asleep_until: Option<u64>,
@@ -86,7 +86,7 @@ struct Service {
 }
 
 impl Service {
-    /// The model is done with one place of a request; after the last one, the answer.
+    /// Marks one place of a request as completed; returns the answer after the last one.
     fn finish(&mut self, number: u64) -> Option<Answer> {
         let (_, left) = self.answers.get_mut(&number)?;
         *left -= 1;
@@ -129,7 +129,7 @@ impl Server {
         })
     }
 
-    /// Serves `model` from now on; returns the measured time of the path, ns.
+    /// Serves `model` from now on; returns the measured time of the path, in ns.
     pub(crate) fn become_disk(&self, model: Model, layout: Layout) -> u64 {
         let mut state = self.shared.lock();
         let arrivals = state.arrivals.take().unwrap_or_default();
@@ -144,13 +144,13 @@ impl Server {
         state.lead
     }
 
-    /// The server's time, ns.
+    /// The server's clock, in ns.
     pub(crate) fn now(&self) -> u64 {
         self.shared.now()
     }
 
-    /// A request for `places` (offset, length in bytes) that arrived at `arrived`; `answer` is sent when the
-    /// model is done with all of them.
+    /// Submits a request for `places` (offset, length in bytes) that arrived at `arrived`. `answer` is sent when the model has
+    /// completed all of them.
     pub(crate) fn submit(&self, arrived: u64, places: &[(u64, u32)], answer: Answer) {
         let write = matches!(answer, Answer::Write(..));
         self.count(places.iter().map(|(_, len)| len).sum(), write);
@@ -180,7 +180,7 @@ impl Server {
         }
     }
 
-    /// Counts a request that the model is not asked about.
+    /// Counts a request that does not enter the model.
     pub(crate) fn count(&self, len: u32, write: bool) {
         let (requests, bytes) = if write {
             (&self.shared.writes, &self.shared.written_bytes)
@@ -201,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Answers a reader of the counts, as JSON.
+    /// Answers a read of the counts, as JSON.
     pub(crate) fn tell(&self, offset: u64, size: u32, reply: ReplyData) {
         match serde_json::to_vec(&self.counters()) {
             Ok(mut text) => {
@@ -282,8 +282,8 @@ impl Shared {
     }
 }
 
-/// The disk's completions until `now`, which is ahead of real time. The disk's own time advances only to the last of them: a request that
-/// arrives in between would otherwise belong to the disk's present, and the lead would be lost.
+/// The disk's completions until `now`, which is ahead of real time. The disk's own clock advances only to the last of these
+/// completions: otherwise a request that arrives in between would count as arriving at `now`, and the lead would be lost.
 fn due(disk: &mut Disk, now: u64) -> Vec<Completion> {
     let mut done = Vec::new();
     while let Some(event) = disk.next_event().filter(|&event| event <= now) {
@@ -292,8 +292,8 @@ fn due(disk: &mut Disk, now: u64) -> Vec<Completion> {
     done
 }
 
-/// Asks for exact timers and to run before others: a disk does not wait for the
-/// processor. Without the privilege the thread is merely later under load.
+/// Requests exact timers and a high priority, because a disk does not wait for the processor. Without the privilege the thread is
+/// only later when the machine is loaded.
 pub(crate) fn hurry() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), -20);
@@ -303,8 +303,8 @@ pub(crate) fn hurry() {
 mod tests {
     use super::*;
 
-    /// If an answer is sent 100 µs early and 10 µs late, the next request arrives before its time: it starts when the previous one was
-    /// complete, and not when the thread searched for other due answers.
+    /// If an answer is sent 100 µs early and 10 µs late, the next request arrives before the previous one's due time. The next
+    /// request must start at that due time, and not at the time when the thread searched for other due answers.
     #[test]
     fn a_request_that_follows_an_early_answer_is_not_put_off() {
         let mut disk = Disk::new(Model::NetworkSsd, Layout::new(1 << 30));

@@ -1,10 +1,10 @@
-//! Sizes as people write them: `8G`, `512M`, `1048576`.
+//! Sizes in the form that users write: `8G`, `512M`, `1048576`.
 
 use crate::Error;
 
 /// The smallest disk: ext4 with a journal, and some room.
 const LEAST: u64 = 16 << 20;
-/// The disk the model is of.
+/// The size of the modelled disk.
 const MOST: u64 = 500_000_000_000;
 
 /// Bytes from a number with an optional unit K, M, G or T (powers of 1024).

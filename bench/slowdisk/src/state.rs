@@ -1,4 +1,4 @@
-//! The existing slow disks: one state file each, so that any process finds them, also after their server was killed.
+//! The existing slow disks: one state file each, so that any process can find a disk, even after its server was killed.
 //!
 //! `/run/foreread/slowdisk` has a folder per mount point, with `state.json` and the mount point of the FUSE file system. Invariant: each
 //! part is in the state file before the next one is created, and the file is deleted last.
@@ -30,23 +30,22 @@ pub struct Mounted {
     pub stretch: bool,
     /// True if writes take the model's time.
     pub slow_writes: bool,
-    /// Place of the FUSE file system: `dir` itself if there is no block device.
+    /// The mount point of the FUSE file system; `dir` itself if there is no block device.
     pub backing: PathBuf,
-    /// The block device, unless there is only the FUSE file.
+    /// The block device; `None` if there is only the FUSE file.
     pub loop_device: Option<PathBuf>,
-    /// Duration of the way from a program to the server and back, ns: answers are
-    /// sent that much earlier, so that a program sees the model's times.
+    /// Duration of the path from a program to the server and back, in ns. Answers are sent earlier by this time, so that a
+    /// program sees the model's times.
     pub path_ns: u64,
-    /// Missing features, in plain words.
+    /// Missing features, as text.
     pub notes: Vec<String>,
-    /// The process that serves it.
+    /// The serving process.
     pub pid: u32,
-    /// When that process started, clock ticks since boot: a process id alone may
-    /// have been given to another.
+    /// Start of that process, in clock ticks since boot, because the process id alone may have been reused.
     pub(crate) started: u64,
     /// True if `dir` was created for the disk.
     pub(crate) made_dir: bool,
-    /// Queue settings that were changed, with their values before.
+    /// The queue's settings that were changed, with their former values.
     pub(crate) queue: Vec<(PathBuf, String)>,
 }
 
@@ -57,12 +56,12 @@ impl Mounted {
         read(&absolute)?.ok_or(Error::NotMounted { dir: absolute })
     }
 
-    /// The image, below everything; of a model that is a file system, its servers' disks as one.
+    /// The image; for a model that is a file system, the file of all its servers' disks.
     pub fn image(&self) -> PathBuf {
         self.served(fs::IMAGE)
     }
 
-    /// A file about the disk; hidden if it is among the user's own.
+    /// One of the served files about the disk; hidden where users have their own files beside it.
     fn served(&self, name: &str) -> PathBuf {
         if self.model.spec().file_system {
             self.backing.join(format!("{}{name}", tree::HIDDEN))
@@ -79,7 +78,7 @@ impl Mounted {
         }
     }
 
-    /// True if its server is alive.
+    /// True if the serving process is alive.
     pub fn is_alive(&self) -> bool {
         start_of(self.pid) == Some(self.started)
     }
@@ -98,7 +97,7 @@ impl Mounted {
     }
 }
 
-/// Writes the state file anew, whole or not at all.
+/// Replaces the state file atomically.
 pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     let path = folder(&mounted.dir).join(STATE);
     let new = path.with_extension("new");
@@ -107,7 +106,7 @@ pub(crate) fn write(mounted: &Mounted) -> Result<(), Error> {
     std::fs::rename(&new, &path).at("write", &path)
 }
 
-/// The disk mounted at `dir`, as its state file describes it; None without such a file.
+/// The disk mounted at `dir`, as described in its state file; `None` without such a file.
 pub(crate) fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
     let path = folder(dir).join(STATE);
     let text = match std::fs::read(&path) {
@@ -120,7 +119,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Mounted>, Error> {
         .at("understand", &path)
 }
 
-/// Start of a process, in clock ticks since boot; None if it is dead.
+/// Start of a process, in clock ticks since boot; `None` if it is dead.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     let stat = procfs::stat(pid).ok()?;
     let fields = Stat::of(&stat)?;
@@ -129,8 +128,7 @@ pub(crate) fn start_of(pid: u32) -> Option<u64> {
     (!dead).then_some(started)
 }
 
-/// The folder of the disk mounted at `dir`; bytes other than letters and digits
-/// are written in hexadecimal.
+/// The folder for the disk mounted at `dir`; in its name, bytes other than letters and digits are written in hexadecimal.
 pub(crate) fn folder(dir: &Path) -> PathBuf {
     let name: String = dir
         .as_os_str()
@@ -144,8 +142,8 @@ pub(crate) fn folder(dir: &Path) -> PathBuf {
     Path::new(STATES).join(name)
 }
 
-/// `dir` from the root, links resolved as far as it exists. The directory itself
-/// is not asked: a dead server would make that fail.
+/// `dir` as an absolute path, with links resolved in the part that exists. The directory itself is not opened, because that fails
+/// if its server is dead.
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, Error> {
     let plain = std::path::absolute(dir).at("find", dir)?;
     match (plain.parent().map(Path::canonicalize), plain.file_name()) {
@@ -161,7 +159,7 @@ pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A model is written by its name.
+/// Serialises a model as its name.
 mod model_name {
     use foreread_disk::Model;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

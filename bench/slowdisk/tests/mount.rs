@@ -1,6 +1,6 @@
-//! Slow disks mounted for real, by the command, in a process of their own.
+//! Slow disks that the command really mounts, each from a process of its own.
 //!
-//! Skipped, saying why, without root, FUSE or loop devices.
+//! Without root, FUSE or loop devices each test prints the reason and is skipped.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use foreread_slowdisk::{Counters, Error, Mounted, Options};
 use rustix::fs::Advice;
 use rustix::process::{Pid, Signal};
 
-/// Times are measured: one disk after the other.
+/// The tests measure times, so only one disk is used at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Bench {
@@ -23,7 +23,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// None, and the reason on stderr, where slow disks cannot be mounted.
+    /// `None`, with the reason on stderr, if slow disks cannot be mounted.
     fn new() -> Option<Bench> {
         let missing = if !rustix::process::geteuid().is_root() {
             Some("not root")
@@ -95,7 +95,7 @@ impl Bench {
 }
 
 impl Drop for Bench {
-    /// A failed test leaves nothing either.
+    /// A failed test leaves no disk behind either.
     fn drop(&mut self) {
         if let Ok(mounted) = Mounted::find(&self.dir()) {
             kill(&mounted, Signal::KILL);
@@ -132,7 +132,7 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Writes a file whose every byte depends on its place; returns its content.
+/// Writes a file whose every byte depends on its offset; returns the content.
 fn fill(path: &Path, len: usize) -> Vec<u8> {
     let content: Vec<u8> = (0..len)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (i >> 20) as u8)
@@ -143,7 +143,7 @@ fn fill(path: &Path, len: usize) -> Vec<u8> {
     content
 }
 
-/// Opens a file of which nothing is in the page cache.
+/// Opens a file that is not in the page cache.
 fn cold(path: &Path, advice: Advice) -> File {
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
@@ -151,12 +151,12 @@ fn cold(path: &Path, advice: Advice) -> File {
     file
 }
 
-/// The median time of cold 4 KiB reads all over a file of `len` bytes, and the median of the fastest tenth: others on the machine
-/// may delay many reads, and hasten none.
+/// The median time of cold 4 KiB reads all over a file of `len` bytes, and the median of the fastest tenth. Other processes on
+/// the machine may delay many reads, but cannot speed one up.
 fn random_read(file: &File, len: u64, reads: usize) -> (Duration, Duration) {
     let mut page = [0; 4096];
     let mut times = Vec::new();
-    // Without a pattern: a steady stride could fall in step with the platter.
+    // Random offsets, because a steady stride could synchronise with the platter's rotation.
     let mut dice = fastrand::Rng::with_seed(1);
     for _ in 0..reads {
         let block = dice.u64(..len / 4096);
@@ -210,7 +210,7 @@ fn cold_reads_of_a_disk_take_rotation_and_short_seeks_and_sequential_ones_the_tr
     let took = start.elapsed();
     let mb_s = len as f64 / 1e6 / took.as_secs_f64();
     assert!(mb_s < 112.0, "{mb_s} MB/s in order");
-    // Of the pages in order all but a few need no seek.
+    // In order, all pages except a few need no seek.
     let page = took / (len / 4096) as u32;
     assert!(page < median / 10, "{page:?} a page, {median:?} alone");
 }
@@ -243,7 +243,7 @@ fn slow_writes_take_time_and_others_do_not() {
         assert!(bench.umount().status.success());
         taken
     };
-    // Each write waits for the platter twice at least: the data, then the journal.
+    // Each write waits for the platter at least twice: once for the data, once for the journal.
     let (slow, fast) = (write(&["--slow-writes"]), write(&[]));
     assert!(slow > Duration::from_millis(200), "slow: {slow:?}");
     assert!(fast < slow / 2, "fast: {fast:?}, slow: {slow:?}");
@@ -487,7 +487,7 @@ fn a_parallel_file_system_keeps_names_links_rights_and_sizes() {
     assert_eq!(at("a/moved").metadata().unwrap().mode() & 0o7777, 0o604);
     assert_eq!(names(&dir), ["a", "link", "second"]);
 
-    // A file lives as long as it is open.
+    // A removed file exists as long as it is open.
     let open = File::open(at("second")).unwrap();
     std::fs::remove_file(at("second")).unwrap();
     std::fs::remove_file(at("a/moved")).unwrap();
@@ -496,7 +496,7 @@ fn a_parallel_file_system_keeps_names_links_rights_and_sizes() {
     assert_eq!(&rest, b"0123");
     drop(open);
 
-    // As many as take several listings, and all of them go.
+    // Enough files that listing them needs several calls; all of them are removed.
     for i in 0..3000 {
         File::create(at(&format!("a/{i}"))).unwrap();
     }
@@ -516,7 +516,7 @@ fn a_parallel_file_system_keeps_names_links_rights_and_sizes() {
     bench.assert_nothing_left(&mounted);
 }
 
-/// Writes until the file system of 1 GiB is full.
+/// Writes until the file system (1 GiB) is full.
 fn fill_up(file: &File) -> std::io::Result<()> {
     let piece = vec![1; 16 << 20];
     (0..80).try_for_each(|i| file.write_all_at(&piece, i * piece.len() as u64))
@@ -542,12 +542,13 @@ fn concurrent_reads_of_one_server_wait_for_each_other() {
             });
         }
     });
-    // 4 MiB by one link of 11.8 MB/s. That reads of different servers overlap is tested in virtual time.
+    // 4 MiB over one link of 11.8 MB/s. A test in virtual time shows that reads of different servers overlap.
     let taken = start.elapsed();
     assert!(taken > Duration::from_millis(350), "{taken:?}");
 }
 
-/// As ranks on one host: of a server's file system they share the page cache, of a parallel one nothing.
+/// The processes are like ranks on one host: they share the page cache of a server's file system, but nothing of a parallel file
+/// system.
 #[test]
 fn what_one_process_has_read_another_finds_on_nfs_alone() {
     let Some(bench) = Bench::new() else { return };

@@ -1,17 +1,18 @@
 /*
- * ends.c - calls by which the program parts with its prefetch process.
+ * ends.c - functions of the C library at which the program ends its prefetch process.
  *
- * The program gives up rights, which the process still has; takes on a filter, under which the runtime may make no calls; takes
- * away a file, a lease or a mount, which the process may have open; or ends, and whoever waits for it rewrites its file.
+ * With such a call the program gives up rights, which the process still has; installs a filter, under which the
+ * runtime may make no calls; removes a file, a lease or a mount, which the process may have open; or ends, after
+ * which another process may rewrite its file.
  *
- * Each function is an object of its own in the archive (the Makefile compiles this file once for each, with its name defined), so
- * that the linker takes those that the program, or a library that it is linked with, calls, and none that the program
- * has of its own. The C library's function gets the arguments as they are, and its answer and errno are what the program gets.
- * It comes first wherever it can: rights are gone when it has answered, and then the process is ended. What
- * cannot work while the process is there (a lease, an unmount), what does not return (exec, exit) and what
- * the runtime could make no call after (filters) come after its end.
+ * Each function is a separate object in the archive (the Makefile compiles this file once for each, with its name
+ * defined). The linker takes the objects of the functions that the program or a library of it calls, and none of a
+ * function that the program defines itself. The C library's function receives the arguments unchanged, and the
+ * program receives its result and errno. The real call comes first where possible: the process is ended when the
+ * rights are gone. Calls that cannot succeed while the process exists (a lease, an unmount), that do not return
+ * (exec, exit), or after which the runtime could make no call (filters) come after its end.
  *
- * The functions are looked up before any constructor of the program's runs.
+ * The functions are looked up before any constructor of the program runs.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +31,7 @@
 
 #include "../src/leave.h"
 
-/* The C library's function behind this one. */
+/* The C library's function of the same name. */
 #define REAL(type, name, parameters)                                                               \
     static type(*real) parameters;                                                                 \
     static void look_up(void) {                                                                    \
@@ -41,7 +42,7 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-/* The program has given up rights, if the call succeeded. */
+/* The program has given up rights if the call succeeded. */
 #define GIVES_UP(type, name, parameters, arguments)                                                \
     REAL(type, name, parameters);                                                                  \
     SHOWN type name parameters {                                                                   \
@@ -51,7 +52,7 @@
         return answer;                                                                             \
     }
 
-/* The process goes first. */
+/* The prefetch process ends before the call. */
 #define AFTER_ITS_END(type, name, parameters, arguments, milliseconds)                             \
     REAL(type, name, parameters);                                                                  \
     SHOWN type name parameters {                                                                   \
@@ -90,11 +91,11 @@ GIVES_UP(int, setgroups, (size_t count, const gid_t *ids), (count, ids))
 #elif defined END_initgroups
 GIVES_UP(int, initgroups, (const char *user, gid_t id), (user, id))
 #elif defined END_capset
-/* No header of the C library has it. */
+/* The C library's headers do not declare it. */
 SHOWN int capset(void *version, const void *rights);
 GIVES_UP(int, capset, (void *version, const void *rights), (version, rights))
 
-/* Their answer is what was before: whether they did anything is not told. */
+/* These return the previous value, which does not show whether they succeeded. */
 #elif defined END_setfsuid
 REAL(int, setfsuid, (uid_t));
 SHOWN int setfsuid(uid_t id) {
@@ -110,7 +111,7 @@ SHOWN int setfsgid(gid_t id) {
     return answer;
 }
 
-/* ---- where it lives ---- */
+/* ---- root folder and name spaces ---- */
 
 #elif defined END_chroot
 GIVES_UP(int, chroot, (const char *path), (path))
@@ -119,7 +120,7 @@ GIVES_UP(int, setns, (int fd, int kind), (fd, kind))
 #elif defined END_unshare
 GIVES_UP(int, unshare, (int flags), (flags))
 
-/* ---- by number ---- */
+/* ---- functions with a number ---- */
 
 #elif defined END_prctl
 REAL(int, prctl, (int, ...));
@@ -197,7 +198,7 @@ SHOWN long syscall(long number, ...) {
     return answer;
 }
 
-/* ---- what the process may have open ---- */
+/* ---- files that the process may have open ---- */
 
 #elif defined END_umount
 AFTER_ITS_END(int, umount, (const char *path), (path), LEAVE_FILES)
@@ -216,7 +217,7 @@ REAL_OF(NAME);
 SHOWN int NAME(int fd, int command, ...) {
     va_list list;
     va_start(list, command);
-    /* What else there is in its place goes on as it is, as in the C library. */
+    /* An argument of another type, or none, is passed on unchanged, as in the C library. */
     void *with = va_arg(list, void *);
     va_end(list);
     if (command == F_SETLEASE)
@@ -235,7 +236,8 @@ AFTER_ITS_END(int, execvp, (const char *name, char *const *words), (name, words)
 #elif defined END_execvpe
 AFTER_ITS_END(int, execvpe, (const char *name, char *const *words, char *const *all), (name, words, all), LEAVE_END)
 #elif defined END_execl || defined END_execlp || defined END_execle
-/* The C library has no function that takes the words as they come: they are put into an array, as it does itself. */
+/* The C library has no variant that takes the arguments as a list: they are put into an array, as the C library
+ * itself does. */
 #ifdef END_execl
 #define NAME execl
 REAL(int, execv, (const char *, char *const *));

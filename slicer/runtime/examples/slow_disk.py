@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The player on a slow disk, without and with its prefetch thread: how much of the waiting is masked.
+"""The video player on a slow disk, without and with its prefetch thread: the share of the waiting that is masked.
 
     slow_disk.py PLAIN TRANSLATED GENERATE FOREREAD [MODEL]
 
-PLAIN, TRANSLATED and GENERATE are programs, FOREREAD the command, whose folder has libforeread.so.1. Needs root: a slow
-disk is mounted (`foreread slowdisk`). Prints a line for each case: seconds cold and plain, cold with the prefetch
-thread, and hot, which is the limit; and masked = (plain - foreread) / (plain - limit). On a busy machine all of these
-are mostly noise; so beside them stand the seconds in which the program neither ran nor was ready to run (it waited for
-the disk), without prefetch thread and with it, and how much of those is gone.
+PLAIN, TRANSLATED and GENERATE are programs, FOREREAD the command, in the folder of libforeread.so.1. Needs root: it mounts
+a slow disk (`foreread slowdisk`). Prints a line per case: seconds cold and plain, cold with the prefetch thread, and hot,
+which is the limit; and masked = (plain - foreread) / (plain - limit). On a busy machine these are mostly noise. Therefore
+the line also has the seconds in which the program neither ran nor was ready to run (it waited for the disk), without and
+with the prefetch thread, and the share of them that is gone.
 """
 
 import json
@@ -23,7 +23,7 @@ CASES = [
     ("forward 8K", ["-s", "8192"]),
     ("backward 8K", ["-b", "-s", "8192"]),
 ]
-# Decodings of each block: none to speak of, and some 0.4 ms.
+# Decodings per block: none, one (negligible), and 100 (about 0.4 ms).
 WORK = [0, 1, 100]
 
 
@@ -49,7 +49,7 @@ class Run:
         began = time.monotonic()
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
         self.out = process.stdout.read()
-        # Ended and not reaped: the kernel still has its times.
+        # The process has ended and is not reaped: the kernel still has its times.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         self.seconds = time.monotonic() - began
         with open(f"/proc/{process.pid}/schedstat") as file:
@@ -60,7 +60,7 @@ class Run:
 
 
 def report(path):
-    """The report is written when the program has ended; None if it never is."""
+    """The report, which is written when the program has ended; None if it never appears."""
     for _ in range(200):
         if os.path.exists(path) and os.path.getsize(path) > 0:
             with open(path) as file:

@@ -1,4 +1,4 @@
-/* account.c - the account of the prefetch process, added up over its lanes. */
+/* account.c - the account of the prefetch process: the sum over its lanes. */
 #include "account.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static void add_lane(struct sums *sums, struct lane *lane) {
         sums->ended = ended;
     foreread_stats stats = lane->stats;
     stats.struct_size = sizeof stats;
-    /* A library that has failed tells what it knew. */
+    /* A library that has failed reports the figures that it had. */
     if (lane->client != NULL)
         library.finish_client(lane->client, &stats);
     sums->stats.issued += stats.issued;

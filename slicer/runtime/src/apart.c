@@ -1,12 +1,13 @@
 /*
- * apart.c - a thread with a table of descriptors of its own, for as long as something has to be opened.
+ * apart.c - a thread with its own table of descriptors, for the time in which files have to be opened.
  *
- * Closing any descriptor of a file drops all POSIX locks that the process has on it, also those it was given by exec; and a
- * number that is taken for a moment is one that another thread's open() does not get. So the program's own threads open and
- * close nothing. A thread may have another table than the rest of its process, and costs a third of what a process does.
+ * Closing any descriptor of a file drops all POSIX locks that the process has on it, including those inherited by
+ * exec; and while a number is in use, another thread's open() cannot get it. Therefore the program's own threads
+ * open and close nothing. A thread may have another table than the rest of its process, and costs a third of a
+ * process.
  *
- * Invariant: when apart() returns, the thread is gone for the kernel, too: a program with one thread may do what others
- * may not (unshare(2), setns(2)).
+ * Invariant: when apart() returns, the thread is gone for the kernel, too: a program with one thread may make calls
+ * that are refused to others (unshare(2), setns(2)).
  */
 #include "apart.h"
 
@@ -29,8 +30,8 @@ static int run(void *given) {
 
 bool apart(void (*f)(void *), void *argument, char *stack, size_t bytes) {
     struct task task = {f, argument};
-    /* The thread has the stack of a child and the handlers of the program: none may run on it. All signals, the C library's own
-     * included: it knows nothing of this thread. */
+    /* The thread has the stack of a child and the program's signal handlers: none may run on it. All signals are
+     * blocked, the C library's own included, because the C library does not know this thread. */
     const uint64_t all = UINT64_MAX;
     uint64_t before;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);

@@ -4,15 +4,14 @@
  *     program ──vfork──> between ──fork──> prefetch process
  *        └── reaps ─────────┘ leaves at once
  *
- * The process in between shares the program's memory but has a descriptor table of its own, which it empties before it
- * forks: there is no moment at which the prefetch process holds one of the program's pipes open. Because it
- * leaves, the prefetch process is nobody's child: it shows up in no wait() and sends no SIGCHLD, not even to
- * what the program becomes by exec. A process that adopts orphans would get it back as a child, with
- * SIGCHLD; there, the prefetch process is a direct child with exit signal 0, which only wait() with __WALL or
- * __WCLONE sees.
+ * The intermediate process shares the program's memory but has its own descriptor table, which it empties before it
+ * forks: the prefetch process never holds one of the program's pipes open. Because the intermediate process exits, the
+ * prefetch process is nobody's child: it appears in no wait() and sends no SIGCHLD, not even after the program's
+ * exec. A process that adopts orphans would get it back as a child, with SIGCHLD. There, the prefetch process is a
+ * direct child with exit signal 0, which only wait() with __WALL or __WCLONE sees.
  *
- * The process in between runs in the program's memory, on a part of its stack, so it makes system calls and nothing else;
- * and no more of them than it must, because the program waits for it.
+ * The intermediate process runs in the program's memory, on a part of its stack. It therefore makes only system calls,
+ * and as few as possible, because the program waits for it.
  */
 #include "birth.h"
 
@@ -33,21 +32,22 @@
 #include "prefetch.h"
 #include "raw.h"
 
-/* Of the first thread of the prefetch process: it settles and then only waits. Only what is used of it is touched. */
+/* Stack of the first thread of the prefetch process, which sets up the process and then only waits. Only the pages
+ * in use are touched. */
 #define STACK (32 * 1024)
 
 struct plan {
     struct prefetch_birth birth;
-    /* Nobody in between. */
+    /* There is no intermediate process. */
     bool direct;
-    /* The program stays on its processor meanwhile, and may use these else. */
+    /* The program stays on its processor meanwhile; otherwise it may use `processors`. */
     bool stays;
     cpu_set_t processors;
     /* The prefetch process; 0 while there is none. */
     pid_t born;
 };
 
-/* A process that adopts orphans: init of its name space, or a subreaper. */
+/* True for a process that adopts orphans: init of its name space, or a subreaper. */
 static bool adopts(void) {
     int subreaper = 0;
     raw_call(SYS_prctl, PR_GET_CHILD_SUBREAPER, &subreaper);
@@ -58,8 +58,9 @@ bool birth_is_possible(void) {
     return __libc_single_threaded;
 }
 
-/* Has the calling thread, and what it clones, stay on the processor it is on. The process in between runs while the program
- * sleeps; on another processor it would wait for its turn, milliseconds where that is busy. */
+/* Keeps the calling thread, and the processes that it clones, on the current processor. The intermediate process runs
+ * while the program sleeps. On another processor it would have to wait for its turn, for milliseconds if that
+ * processor is busy. */
 static bool stay_here(cpu_set_t *before) {
     int here = sched_getcpu();
     if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof *before, before) != 0)
@@ -70,8 +71,8 @@ static bool stay_here(cpu_set_t *before) {
     return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
-/* Undoes that. First without any limit: a copy of the limit that the processors of its control group are would last beyond
- * these. */
+/* Undoes stay_here(). First without any limit: a copy of the limit that the control group sets would outlast the
+ * control group's own setting. */
 static void go_anywhere(const cpu_set_t *before) {
     cpu_set_t all, now;
     memset(&all, 0xff, sizeof all);
@@ -82,8 +83,8 @@ static void go_anywhere(const cpu_set_t *before) {
 
 int birth_hold_life(struct shared *shared) {
     int error = pthread_mutex_lock(&shared->life);
-    /* The kernel wakes a waiter of a dead owner's lock only where this says that there is one. The prefetch process
-     * waits on the word itself, not by the C library, which would write to it. */
+    /* The kernel wakes a waiter of a dead owner's lock only if this bit is set. The prefetch process waits on the
+     * word itself, not through the C library, which would write to it. */
     if (error == 0)
         atomic_fetch_or(life_word(shared), FUTEX_WAITERS);
     return error;
@@ -93,8 +94,8 @@ void birth_release_life(struct shared *shared) {
     pthread_mutex_unlock(&shared->life);
 }
 
-/* Standard input that is a regular file is opened anew, with a place of its own, which is the program's at present:
- * the prefetch thread can read it by itself. Whether it is one. */
+/* If standard input is a regular file, opens it again, at the program's present offset but with an offset of its
+ * own: the prefetch thread can read it by itself. True if it is a regular file. */
 static bool keep_input(void) {
     struct stat facts;
     int flags = raw_call(SYS_fcntl, STDIN_FILENO, F_GETFL);
@@ -110,7 +111,7 @@ static bool keep_input(void) {
     return true;
 }
 
-/* Closes whatever the program has open. */
+/* Closes all descriptors of the program, except such an input. */
 static bool leave_descriptors(void) {
     unsigned first = keep_input() ? STDIN_FILENO + 1 : STDIN_FILENO;
     return raw_call(SYS_close_range, first, ~0u, 0) == 0;
@@ -124,7 +125,7 @@ static int child(void *argument) {
     if (left && plan->direct)
         prefetch_main(&plan->birth);
     if (left && !plan->direct) {
-        /* Not fork(): its handlers are the program's. */
+        /* Not fork(), which would run the program's handlers. */
         long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
         if (pid == 0)
             prefetch_main(&plan->birth);
@@ -134,7 +135,8 @@ static int child(void *argument) {
     return 0;
 }
 
-/* The clone, on a stack of its own, below what the program goes on with; the prefetch process, or 0. */
+/* Clones on a separate stack, below the part of the stack that the program continues with. Returns the prefetch
+ * process, or 0. */
 static pid_t bear(struct plan *plan) {
     _Alignas(16) char stack[STACK];
     int flags = plan->direct ? 0 : CLONE_VM | CLONE_VFORK;
@@ -153,7 +155,7 @@ pid_t birth(struct shared *shared, void (*f)(int, char **), int argc, char **arg
         .birth = {.shared = shared, .program = getpid(), .f = f, .argc = argc, .argv = argv},
         .direct = adopts(),
     };
-    /* A handler of the program's must not run in between, nor in the prefetch process. */
+    /* No signal handler of the program may run in between, nor in the prefetch process. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,7 +1,7 @@
 /*
  * calls.c - the counted calls of the program's threads.
  *
- * The common one, which stores a counter, is in the header. None waits for the prefetch process or changes errno.
+ * The common one, which stores a counter, is in the header. No call waits for the prefetch process or changes errno.
  */
 #include "calls.h"
 
@@ -12,18 +12,19 @@
 #include "program.h"
 #include "threads.h"
 
-/* What a thread knows of itself. */
+/* The calling thread's own state. */
 static _Thread_local struct {
-    /* 0 in a thread that was not made by foreread_pthread_create(): it does not count. */
+    /* 0 in a thread that was not made by foreread_pthread_create() or given a path by foreread_thread_begin(): it
+     * does not count. */
     uint64_t path;
-    /* Threads it has made. */
+    /* Number of threads that it has made. */
     uint64_t made;
 } self;
 
 void calls_begin(void) {
     self.path = MAIN_PATH;
     foreread_counter = &counter_unknown;
-    /* What was read before main is counted by nobody. */
+    /* Reads before main are not counted. */
     foreread_left = FOREREAD_CHARACTERS;
 }
 
@@ -47,7 +48,7 @@ void calls_made_thread(void) {
     self.made++;
 }
 
-/* At a thread's first call. */
+/* Called at a thread's first counted call. */
 static struct foreread_counter *find_counter(void) {
     struct shared *shared = program_shared();
     struct shared_lane *lane = shared != NULL ? shared_lane(shared, self.path) : NULL;
@@ -68,7 +69,7 @@ static void ring(struct shared *shared) {
     }
 }
 
-/* foreread_calls(), of the header. */
+/* The same as foreread_calls() in the header. */
 static void count(unsigned n) {
     struct foreread_counter *counter = foreread_counter;
     n += FOREREAD_CHARACTERS - foreread_left;
@@ -79,7 +80,7 @@ static void count(unsigned n) {
 }
 
 void foreread_ring(unsigned n) {
-    /* The program's own code, which the prefetch thread runs as it is. */
+    /* Code of the program that the prefetch thread runs unchanged. */
     if (process_is_prefetch()) {
         lane_calls(n);
         return;

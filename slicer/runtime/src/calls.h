@@ -5,22 +5,23 @@
 #include "shared.h"
 #include "trace.h"
 
-/* The calling thread is the program's first. */
+/* Declares the calling thread the program's first. */
 void calls_begin(void);
-/* The calling thread is this one. */
+/* Gives the calling thread its path. */
 void calls_begin_thread(uint64_t path);
-/* In a child of fork(): its one thread counts nothing. What forks without the C library's knowledge goes on counting with
- * the parent's lane, which misleads the prefetch thread and nobody else. */
+/* For a child of fork(): its one thread stops counting. A child that was forked without the C library's knowledge
+ * goes on counting in the parent's lane, which misleads only the prefetch thread. */
 void calls_forget(void);
-/* Whether the calling thread counts; the path of the next thread that it makes; and that it has made it. */
+/* True if the calling thread counts; the path of the next thread that it makes; reports that it has made this
+ * thread. */
 bool calls_count(void);
 uint64_t calls_next_path(void);
 void calls_made_thread(void);
-/* The last characters of a thread that ends, or of the program. */
+/* Counts the last characters of a thread or program that ends. */
 void calls_count_last(void);
-/* The program's read, with the call ID it has if it is counted next, or was counted ahead of it. The prefetch thread is to
- * come as far before the program goes on: what it reads is then as the program has read it. In the prefetch process,
- * a read of the program's own code. */
+/* Writes down a read of the program, with the call ID that it has if it is counted next, or was counted before it
+ * was made. Waits until the prefetch thread has come as far: the program cannot change data before the prefetch
+ * thread has read it. In the prefetch process, writes down a read of the program's own code. */
 void calls_write_down(const struct trace_seen *read);
 
 #endif

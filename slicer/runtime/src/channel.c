@@ -1,12 +1,12 @@
 /*
  * channel.c - the ring of messages.
  *
- * A sender reserves room by moving the head, copies its message in, and last stores the word by which it begins, which
- * is not 0 then. The receiver takes messages out in order, zeroes what they took, so that the words of
- * coming messages begin as 0, and moves the tail. Messages of channels that nobody is asking for yet are
- * put aside.
+ * A sender reserves room by moving the head, copies its message into the ring, and stores the message's first word
+ * last, which makes it nonzero. The receiver takes messages out in order, zeroes their bytes, so that the first
+ * words of later messages start as 0, and moves the tail. Messages of channels without a waiting receiver are put
+ * aside.
  *
- * Invariant: the sender trusts neither head nor tail: it copies within the ring's bytes whatever they say.
+ * Invariant: the sender does not trust head and tail: whatever they contain, it copies within the ring's bytes.
  */
 #include "channel.h"
 
@@ -16,14 +16,14 @@
 
 #define MASK (RING - 1)
 
-/* The beginning of a message; RING is a multiple of its size, so it lies in one piece. */
+/* The beginning of a message. RING is a multiple of its size, so it does not wrap around. */
 struct head {
-    /* 1 + bytes that follow; 0 until they are there. */
+    /* 1 + number of bytes that follow; 0 until they are stored. */
     _Atomic uint32_t size;
     int32_t channel;
 };
 
-/* Bytes a message takes: messages begin at multiples of the head's size. */
+/* Bytes that a message occupies: messages begin at multiples of the head's size. */
 static uint64_t room_for(size_t bytes) {
     return sizeof(struct head) + ((bytes + sizeof(struct head) - 1) & ~(sizeof(struct head) - 1));
 }
@@ -32,7 +32,7 @@ static struct head *head_at(struct shared_ring *ring, uint64_t at) {
     return (struct head *)(ring->bytes + (at & MASK & ~(uint64_t)(sizeof(struct head) - 1)));
 }
 
-/* Bytes up to where the ring begins anew. */
+/* Bytes up to the place where the ring wraps around. */
 static size_t first_part(uint64_t at, size_t bytes) {
     size_t left = RING - (at & MASK);
     return bytes < left ? bytes : left;
@@ -83,7 +83,7 @@ void channel_send(struct shared *shared, int channel, const void *data, size_t b
     tell(ring);
 }
 
-/* A message put aside. */
+/* A message that is put aside. */
 struct aside {
     struct aside *next;
     int channel;
@@ -93,10 +93,10 @@ struct aside {
 
 /* Oldest first. */
 static struct aside *asides;
-/* Of the receiving side: asides, and the ring's tail. */
+/* Protects the receiving side: asides, and the ring's tail. */
 static pthread_mutex_t receiving = PTHREAD_MUTEX_INITIALIZER;
 
-/* Takes the next message out of the ring; NULL if there is none yet. */
+/* Takes the next message out of the ring; NULL if there is none. */
 static struct aside *take(struct shared_ring *ring) {
     uint64_t at = atomic_load(&ring->tail);
     struct head *head = head_at(ring, at);
@@ -112,7 +112,7 @@ static struct aside *take(struct shared_ring *ring) {
     return message;
 }
 
-/* The oldest message of a channel, taken out of the list; NULL if there is none. */
+/* Takes the oldest message of a channel out of the list; NULL if there is none. */
 static struct aside *find(int channel) {
     for (struct aside **link = &asides; *link != NULL; link = &(*link)->next) {
         struct aside *message = *link;

@@ -1,8 +1,9 @@
 /*
- * computation.c - the computation thread's side: the birth of the prefetch process, points, messages, threads.
+ * computation.c - the computation thread's side: birth of the prefetch process, synchronization points, messages,
+ * threads.
  *
- * Every call here is made by the program itself, so each does as little as it can. None waits for the prefetch process, allocates
- * memory it would not give back, or changes errno.
+ * The program itself makes these calls, so each does as little as possible. None waits for the prefetch process
+ * (except at its end), allocates memory that it does not free, or changes errno.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #include "threads.h"
 #include "trace.h"
 
-/* The shared memory, the calling thread holding the life lock. NULL without memory. */
+/* Makes the shared memory; the calling thread then holds the life lock. NULL without memory. */
 static struct shared *make_shared(void) {
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,7 +41,7 @@ static struct shared *make_shared(void) {
     return NULL;
 }
 
-/* A program that ends before its prefetch thread has come as far could not be compared with it. */
+/* Tests compare the reads of both threads: the program waits at its end until the prefetch thread has come as far. */
 static void wait_for_slice(void) {
     if (!process_is_prefetch() && program_shared() != NULL)
         trace_linger();
@@ -74,7 +75,8 @@ void foreread_create_prefetch_thread(void (*f)(int, char **), int argc, char **a
     errno = error;
 }
 
-/* After the program's own destructors. Whoever waits for the program may rewrite its file, or unmount what it has read. */
+/* After the program's own destructors. Another process that waits for the program may then rewrite its file, or
+ * unmount a file system that it has read. */
 static __attribute__((destructor(101))) void end(void) {
     calls_count_last();
     foreread_leave(LEAVE_END);
@@ -119,7 +121,7 @@ void foreread_send_fd(int channel, int fd) {
     errno = error;
 }
 
-/* What a new thread is told. */
+/* Arguments of a new thread. */
 struct start {
     void *(*f)(void *);
     void *argument;

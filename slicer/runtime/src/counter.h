@@ -6,9 +6,9 @@
 
 #include "../foreread_counter.h"
 
-/* Of threads before their first call: each call rings. */
+/* The counter of threads before their first call: each call rings. */
 extern struct foreread_counter counter_unknown;
-/* Counts where nobody looks: of threads without a lane. */
+/* The counter of threads without a lane: nobody reads it. */
 extern _Thread_local struct foreread_counter counter_nobody;
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * credentials.c - the program's rights, as /proc tells them.
+ * credentials.c - the program's rights, as shown in /proc.
  *
- * A program that gives up rights leaves none of them to its prefetch process. Where it calls the C library for that, the
- * process is gone when the call returns (ends/). This finds out about all other ways: a library's own calls, system calls made
- * without the C library. What is compared: users, groups, capabilities, no_new_privs, filters of system calls, the
- * root folder and the mount name space.
+ * A program that gives up rights leaves none of them to its prefetch process. If it calls the C library for that,
+ * the process is gone when the call returns (ends/). This file detects all other ways: calls inside a library,
+ * system calls made without the C library. Compared are users, groups, capabilities, no_new_privs, filters of system
+ * calls, the root folder and the mount name space.
  */
 #include "credentials.h"
 
@@ -19,13 +19,13 @@
 #include "process.h"
 #include "raw.h"
 
-/* What is compared of /proc/PID/status. */
+/* The lines of /proc/PID/status that are compared. */
 static const char *const lines[] = {"Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp"};
 
 struct rights {
-    /* A hash of those lines; 0 if there is none. */
+    /* A hash of those lines; 0 if they are unknown. */
     uint64_t status;
-    /* Of the root folder; 0 if it may not be looked at. */
+    /* Of the root folder; 0 if it may not be read. */
     uint64_t root_dev, root_ino;
     char mounts[32];
 };
@@ -39,7 +39,7 @@ static bool is_compared(const char *line) {
     return false;
 }
 
-/* A hash (FNV-1a) of the lines that are compared; those that are cut off by the end of the text are long, and rare. */
+/* A hash (FNV-1a) of the compared lines. Lines that the end of the text cuts off are long and rare. */
 static uint64_t hash_of(const char *text) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *line = text; *line != '\0';) {
@@ -79,7 +79,7 @@ static void look(const char *process, struct rights *rights) {
     rights->mounts[got < 0 ? 0 : got] = '\0';
 }
 
-/* Whether /proc is that of the name space in which the processes have their numbers. */
+/* True if /proc belongs to the name space in which the processes have their IDs. */
 static bool is_our_proc(void) {
     char number[16] = {0};
     return readlinkat(AT_FDCWD, "/proc/self", number, sizeof number - 1) > 0 &&

@@ -1,12 +1,12 @@
-/* credentials.h - whether the program still has the rights that the prefetch process was born with. */
+/* credentials.h - detects that the program no longer has the rights that the prefetch process was born with. */
 #ifndef CREDENTIALS_H
 #define CREDENTIALS_H
 
 #include <stdbool.h>
 
-/* In the prefetch process, before it gives up any of its own: those are the program's. */
+/* To be called in the prefetch process before it gives up any of its own rights: they are still the program's. */
 void credentials_remember(void);
-/* Whether the program's are others by now. False where it cannot be told. */
+/* True if the program's rights have changed. False if that is unknown. */
 bool credentials_differ(void);
 
 #endif

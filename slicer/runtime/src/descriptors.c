@@ -1,7 +1,7 @@
 /*
- * descriptors.c - the calls on descriptors: the results of the real ones, and one entry of the list for each read.
+ * descriptors.c - the calls on descriptors: results of the real calls, and one entry of the list per read.
  *
- * prefetch_* move no data. fetch_* read for real, by pread() at the offset of the table.
+ * prefetch_* move no data. fetch_* really read, by pread() at the table's offset.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,9 +89,9 @@ int foreread_receive_fd(int channel) {
     return fd;
 }
 
-/* What a read of a descriptor comes to. */
+/* A read of a descriptor, resolved. */
 struct plan {
-    /* That stays open. */
+    /* A descriptor that stays open. */
     int fd;
     enum kind kind;
     struct file *file;
@@ -99,7 +99,8 @@ struct plan {
     uint64_t bytes;
 };
 
-/* Looks a read up in the table; `at` < 0 for one at the offset, which it moves. 0, or an errno value. */
+/* Looks a read up in the table: at offset `at`, or at the descriptor's offset if `moves`, which it then moves. 0, or
+ * an errno value. */
 static int plan_read(int fd, uint64_t bytes, int64_t at, bool moves, struct plan *plan) {
     struct opening *opening = files_lock(fd);
     if (opening == NULL) {
@@ -128,7 +129,7 @@ static ssize_t announce(int fd, uint64_t bytes, int64_t at, bool moves) {
     return (ssize_t)plan.bytes;
 }
 
-/* Bytes of a vector, or -1 and EINVAL. */
+/* Total bytes of a vector, or -1 and EINVAL. */
 static ssize_t bytes_of(const struct iovec *parts, int count) {
     size_t bytes = 0;
     for (int n = 0; n < count; n++)
@@ -179,7 +180,7 @@ off_t prefetch_lseek(int fd, off_t offset, int whence) {
     return place;
 }
 
-/* Reads for real: with that the data is in memory, and there is nothing to announce. */
+/* Really reads. The data is in memory afterwards, and there is nothing to announce. */
 static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, bool moves) {
     ssize_t bytes = bytes_of(parts, count);
     if (bytes < 0)
@@ -197,7 +198,7 @@ static ssize_t fetch(int fd, const struct iovec *parts, int count, int64_t at, b
         return 0;
     ssize_t done = preadv(fd, parts, count, plan.offset);
     lane_fetched(done);
-    /* Files of /proc say that they have no bytes. */
+    /* Files of /proc have size 0 and data. */
     if (moves && done >= 0 && (uint64_t)done != plan.bytes)
         prefetch_lseek(fd, plan.offset + done, SEEK_SET);
     lane_wait_end(WAIT_DATA, since);

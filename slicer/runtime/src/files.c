@@ -1,4 +1,4 @@
-/* files.c - opening files without touching anything else, and the table of what is open. */
+/* files.c - opening files without side effects, and the table of open files. */
 #include "files.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include "process.h"
 #include "raw.h"
 
-/* Descriptors below are left to the numbers of the program's own (inform_open). */
+/* Lower descriptor numbers are left to the program's own numbers (inform_open). */
 #define FIRST_FD 256
-/* Descriptors that room is made for. */
+/* Number of descriptors for which the kernel's table is made large enough. */
 #define FDS 1024
-/* The most that one read returns (read(2)). */
+/* Largest result of one read (read(2)). */
 #define READ_MOST 0x7ffff000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,7 +41,7 @@ static void leave(int fd) {
     free(opening);
 }
 
-/* Names an opening by a descriptor. With the lock held. */
+/* Binds a descriptor to an opening. With the lock held. */
 static bool name(int fd, struct opening *opening) {
     if ((size_t)fd >= table_size) {
         size_t size = (size_t)fd * 2 + 64;
@@ -84,7 +84,7 @@ void files_make_room(void) {
         close(last);
 }
 
-/* The same opening under a number that leaves the low ones free. */
+/* Moves a descriptor to a higher number, so that the low ones stay free. */
 static int move_up(int fd) {
     int moved = raw_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FIRST_FD);
     if (moved < 0)
@@ -107,7 +107,7 @@ static int open_nowhere(enum kind kind) {
     return fd < 0 ? -1 : enter_or_close(fd, kind, NULL, false);
 }
 
-/* Opens what a path descriptor (O_PATH) stands for. */
+/* Opens the file of a path descriptor (O_PATH). */
 static int open_again(int path, int flags) {
     struct stat facts;
     if (fstat(path, &facts) != 0)
@@ -133,7 +133,7 @@ static int open_again(int path, int flags) {
 }
 
 int files_open(int folder, const char *path, int flags) {
-    /* First without opening: that of a pipe or a device has effects. */
+    /* First only its path: opening a pipe or a device has effects. */
     int how = O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY));
     if ((flags & O_TMPFILE) == O_TMPFILE)
         return open_nowhere(EMPTY);
@@ -204,10 +204,10 @@ int files_close(int fd) {
     return closed;
 }
 
-/* Whose offset is the kernel's as well while the lock is held, or -1. */
+/* The descriptor whose kernel offset is kept equal to the table's while the lock is held, or -1. */
 static int shared = -1;
 
-/* Whether the descriptor is still the opening's. */
+/* True if the descriptor still refers to the opening's file. */
 static bool is_of(int fd, const struct opening *opening) {
     struct stat facts;
     uint64_t dev, ino;
@@ -215,7 +215,7 @@ static bool is_of(int fd, const struct opening *opening) {
     return fstat(fd, &facts) == 0 && dev == facts.st_dev && ino == facts.st_ino;
 }
 
-/* Enters what code of the program's own opened, if it is a regular file. With the lock held. */
+/* Enters a descriptor that code of the program opened, if it is a regular file. With the lock held. */
 static struct opening *adopt(int fd) {
     struct stat facts;
     int flags = raw_call(SYS_fcntl, fd, F_GETFL);
@@ -301,7 +301,7 @@ uint64_t opening_bytes(struct opening *opening, int fd, int64_t offset, uint64_t
         bytes = READ_MOST;
     if (opening->kind == BLIND)
         return bytes;
-    /* It may have grown. */
+    /* The file may have grown. */
     if (offset > opening->size || bytes > (uint64_t)(opening->size - offset))
         opening_size(opening, fd);
     if (offset >= opening->size)

@@ -1,14 +1,14 @@
 /*
  * filter.c - the system calls of the prefetch process.
  *
- * An allow-list in the kernel's own filter language (seccomp(2)), inherited by all its threads. What is on
- * it reads, waits, or concerns memory and threads of this process alone. Everything else fails with
- * EPERM and has no effect: no file is written, made or removed, nothing is sent, nobody is signalled, no process
- * started.
+ * An allow-list in the kernel's own filter language (seccomp(2)), inherited by all threads. The calls on it read,
+ * wait, or concern memory and threads of this process alone. All other calls fail and have no effect: clone3() with
+ * ENOSYS, the others with EPERM; a call of another architecture kills the process. No file is written, created or
+ * removed, nothing is sent, no other process is signalled or started.
  *
- * The filter is a list of rules, each of a call and at most one condition on an argument; small enough to
- * be read as one. Conditions compare the low 32 bits of an argument: all that the kernel looks at of
- * descriptors, flags and commands.
+ * The filter is a list of rules, each of a call and at most one condition on an argument; small enough to be read as
+ * one. Conditions compare the low 32 bits of an argument: the kernel uses no more of descriptors, flags and
+ * commands.
  */
 #include "quarantine.h"
 
@@ -37,7 +37,7 @@
 #error "the numbers of system calls are per architecture: add it here"
 #endif
 
-/* Newer than some systems' headers; the same on all architectures. */
+/* Not in the headers of older systems; the same number on all architectures. */
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
 #endif
@@ -65,13 +65,13 @@ struct rule {
 #define WHERE(name, argument, value) {SYS_##name, MASKED, argument, ~UINT32_C(0), value}
 #define WHERE_BITS(name, argument, mask, value) {SYS_##name, MASKED, argument, mask, value}
 
-/* Flags of open() by which something is written or made: all but how it is read. */
+/* Flags of open() that write or create a file. */
 #define OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
-/* A thread of this process, and nothing new to live in. */
+/* Flags of a new thread of this process. */
 #define THREAD (CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD)
 
 static const struct rule rules[] = {
-    /* Files: looking and reading. Most frequent first. */
+    /* Files: lookups and reads. Most frequent first. */
     CALL(futex),
     CALL(pread64),
     CALL(fadvise64),
@@ -127,8 +127,8 @@ static const struct rule rules[] = {
     CALL(madvise),
     CALL(mincore),
     CALL(brk),
-    /* Threads. clone3() keeps its flags where a filter cannot see them: it is not there, and the C library
-     * uses clone(). */
+    /* Threads. clone3() has its flags in memory, where a filter cannot check them: it fails with ENOSYS, and the C
+     * library uses clone() instead. */
     WHERE_BITS(clone, 0, THREAD, THREAD),
     WHERE(unshare, 0, CLONE_FILES),
     CALL(set_robust_list),
@@ -140,7 +140,7 @@ static const struct rule rules[] = {
     CALL(sched_getaffinity),
     CALL(sched_getparam),
     CALL(sched_getscheduler),
-    /* Of the calling thread, which has no right to more than it was born with. */
+    /* For the calling thread, which can get no more than it was born with. */
     WHERE(sched_setattr, 0, 0),
     CALL(membarrier),
     CALL(restart_syscall),
@@ -153,7 +153,7 @@ static const struct rule rules[] = {
     CALL(rt_sigprocmask),
     CALL(rt_sigreturn),
     CALL(sigaltstack),
-    /* Time, and facts. */
+    /* Time, and information. */
     CALL(clock_gettime),
     CALL(clock_getres),
     CALL(clock_nanosleep),
@@ -161,7 +161,7 @@ static const struct rule rules[] = {
     CALL(gettimeofday),
     CALL(times),
     CALL(getrusage),
-    /* Of this process alone. */
+    /* For this process alone. */
     WHERE(prlimit64, 0, 0),
     CALL(getrlimit),
     CALL(sysinfo),
@@ -189,7 +189,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes fi
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, skip)
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
 
-/* A program under construction; the longest rule takes six instructions. */
+/* A filter under construction. The longest rule takes six instructions. */
 struct program {
     struct sock_filter code[6 * (RULES + 4)];
     unsigned short length;
@@ -199,7 +199,7 @@ static void add(struct program *program, struct sock_filter instruction) {
     program->code[program->length++] = instruction;
 }
 
-/* Expects the call's number loaded, and leaves it so. */
+/* Expects the call's number in the accumulator, and leaves it there. */
 static void add_rule(struct program *program, const struct rule *rule) {
     if (rule->test == ALWAYS) {
         add(program, (struct sock_filter)UNLESS(rule->call, 1));
@@ -220,7 +220,7 @@ bool quarantine_calls(int report) {
     add(&program, (struct sock_filter)UNLESS(ARCHITECTURE, 1));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0));
     add(&program, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
-    /* Calls of x86-64's x32 kind have other numbers, which are not on the list. */
+    /* x86-64's x32 calls have other numbers, which are not on the list. */
     add(&program, (struct sock_filter)LOAD(offsetof(struct seccomp_data, nr)));
     for (size_t n = 0; n < RULES; n++)
         add_rule(&program, &rules[n]);

@@ -1,26 +1,26 @@
 /*
- * hold.c - which reads are left to the kernel.
+ * hold.c - decides which reads are left to the kernel.
  *
- * A file that is read in order the kernel reads ahead by itself, as well as any list would have it; announcing it
- * would only have two ask for the same, on a disk that has better things to do. A prefetch thread is usually far
- * ahead, so its reads can wait for a moment until it shows which belong to such streams: those are dropped, and
- * the others released. Without any other the program costs no more than a process that sleeps.
+ * The kernel reads ahead by itself in a file that is read in order, as well as any list could. Announcing such reads
+ * would only make two ask for the same data, on a disk that has better things to do. A prefetch thread is usually
+ * far ahead, so its reads can wait until it is clear which belong to such streams: those are dropped, and the others
+ * released. If there are no others, the process costs the program no more than a sleeping one.
  *
- * A program may read several files in turn. Several streams in one file are none: the kernel, too, loses sight of
- * them (it keeps one window for each open file).
+ * A program may read several files in turn. Several streams in one file count as none: the kernel, too, loses track
+ * of them (it keeps one window per open file).
  */
 #include "hold.h"
 
-/* Bytes from which on a stream is the kernel's: two of its default windows (128 KiB). */
+/* Bytes after which a stream is left to the kernel: two of its default windows (128 KiB). */
 #define KERNELS (256 * 1024)
-/* Bytes a stream may leave out between two reads: with more, a read misses the four pages that the
- * kernel's read-ahead begins with, and it never starts. */
+/* Bytes that a stream may skip between two reads. With larger gaps, a read misses the four pages with which the
+ * kernel's read-ahead begins, and read-ahead never starts. */
 #define SKIP (12 * 1024)
 
-/* Reads in no stream with which the session is begun at once: what they lead to takes some milliseconds. */
+/* Number of reads outside of streams at which the session begins at once: its start takes some milliseconds. */
 #define SCATTERED 256
 
-/* The stream of the reading's file, begun anew if the reading does not go on with it. */
+/* The stream of the reading's file. A new stream if the reading does not continue the old one. */
 static size_t stream_of(struct hold *hold, const struct reading *reading) {
     size_t found = 0;
     for (size_t n = 0; n < STREAMS; n++) {
@@ -34,7 +34,7 @@ static size_t stream_of(struct hold *hold, const struct reading *reading) {
         if (stream->used_at < hold->streams[found].used_at)
             found = n;
     }
-    /* What is on hold of the one it replaces is in no stream. */
+    /* Held reads of the replaced stream are in no stream. */
     for (size_t n = hold->streams[found].first; n < hold->count; n++)
         if (hold->in_stream[n] == found)
             hold->in_stream[n] = STREAMS;
@@ -42,22 +42,22 @@ static size_t stream_of(struct hold *hold, const struct reading *reading) {
     return found;
 }
 
-/* The stream has come to the reading's end. */
+/* Extends the stream to the end of the reading. */
 static void advance(struct stream *stream, const struct reading *reading) {
     stream->run += reading->offset - stream->end + reading->bytes;
     stream->end = reading->offset + reading->bytes;
-    /* Call IDs only grow: the time it was used. */
+    /* Call IDs only grow, so they show the time of the last use. */
     stream->used_at = reading->id + 1;
 }
 
-/* So many stay on hold, in other places than before. */
+/* Sets the number of held readings, whose places have changed. */
 static void settle(struct hold *hold, size_t count) {
     hold->count = count;
     for (size_t n = 0; n < STREAMS; n++)
         hold->streams[n].first = 0;
 }
 
-/* Takes what is on hold of a stream out. */
+/* Removes a stream's held readings. */
 static void drop(struct hold *hold, size_t stream) {
     size_t kept = 0;
     for (size_t n = 0; n < hold->count; n++) {
@@ -93,22 +93,22 @@ void hold_add(struct lane *lane, struct reading reading) {
         hold->since = clock_ns(CLOCK_MONOTONIC);
     hold->readings[hold->count] = reading;
     hold->in_stream[hold->count++] = (unsigned char)number;
-    /* One read of that size is not a stream: the kernel waits for it to its end. */
+    /* A single read of that size is not a stream: the kernel waits for it until its end. */
     if (before > 0 && stream->run >= KERNELS)
         drop(hold, number);
     if (!lane_is_ready(lane) && scattered(hold) >= SCATTERED)
         hold_release(lane);
 }
 
-/* What the thread fetches for itself counts from this call on. */
+/* Starts a new sum of the bytes that the thread fetches for itself, at this call. */
 static void begin(struct hold *hold, uint64_t id) {
     hold->fetched = 0;
     hold->fetched_from = id;
 }
 
-/* A file that both read in order at the same time, they read slower than the program would by itself: each finds in
- * memory what the other has read, so that the kernel takes neither for a reader in order. A thread that is further ahead
- * than the kernel reads does no harm, and one that announces something meanwhile has a use. */
+/* If both threads read a file in order at the same time, both are slower than the program alone: each finds in
+ * memory what the other has read, so that the kernel recognizes neither as reading in order. A thread that is
+ * further ahead than the kernel's read-ahead does no harm, and one that announces reads in between is useful. */
 uint64_t hold_fetch(struct lane *lane, const struct reading *reading) {
     struct hold *hold = &lane->hold;
     struct stream *stream = &hold->streams[stream_of(hold, reading)];

@@ -7,20 +7,22 @@
 #include "trace.h"
 
 #define PAGE_SHIFT 12
-/* Time, in ns, after which a prefetch thread that is behind and does not catch up is given up: some waits of the program for
- * a disk, in which it could. It is looked at every so many late calls. */
+/* Time, in ns, after which a prefetch thread ends that is behind and does not catch up: the length of some waits of
+ * the program for a disk, during which it could catch up. Checked every LATE late calls. */
 #define HOPELESS 5000000
 #define LATE 1024
-/* Stretches (256 KiB) in order through which the program is let go first: of an index so long, the thread still learns
- * what it leads to. One that goes on is taken for all there is. */
+/* Number of stretches (256 KiB) in order in which the program is let go first: from an index of that length, the
+ * thread can still learn what follows. After more, the rest is assumed to be in order, too. */
 #define STRETCHES 64
-/* While it is waited for: between two looks, and until it is not expected to read on; ns. */
+/* Time between two checks while the thread waits for the program, and time without a call after which it stops
+ * waiting; ns. */
 #define GLANCE 200000
 #define STALLED 20000000
-/* Calls between two looks at the program's counter. */
+/* Calls between two reads of the program's counter. */
 #define LOOK 64
-/* Calls that a thread may be ahead, for each entry of the queue. Those that need none (read in order, or again) would let it
- * go round in an endless loop for as long as the program lives. Between two looks at whether it is to go on: ns. */
+/* Calls that a thread may be ahead, per entry of the queue. Calls without an entry (reads in order, or repeated
+ * ones) would otherwise let it run an endless loop as long as the program lives. REST: time between two checks
+ * whether it may continue, in ns. */
 #define CALLS_AHEAD 256
 #define REST 10000000
 
@@ -28,7 +30,7 @@ static uint64_t ahead(const struct lane *lane) {
     return lane->pushed - lane->passed + lane->hold.count;
 }
 
-/* Sleeps until enough of a full queue is free. With the lock held. */
+/* Sleeps until ROOM entries of a full queue are free. With the lock held. */
 static void wait_for_room(struct lane *lane) {
     uint64_t room = lanes_size() < ROOM ? lanes_size() : ROOM;
     int64_t since = clock_ns(CLOCK_MONOTONIC);
@@ -42,7 +44,7 @@ static void wait_for_room(struct lane *lane) {
     lane->waited_ns[WAIT_ROOM] += clock_ns(CLOCK_MONOTONIC) - since;
 }
 
-/* Whether the last read was of these pages, too. */
+/* True if the last read was of these pages, too. */
 static bool is_again(struct lane *lane, struct file *file, uint64_t first, uint64_t end) {
     if (file == lane->last_file && first >= lane->last_first && end <= lane->last_end)
         return true;
@@ -52,8 +54,9 @@ static bool is_again(struct lane *lane, struct file *file, uint64_t first, uint6
     return false;
 }
 
-/* The program's calls, as far as they matter to this one. Its counter is in the cache of its processor, which each look
- * takes it from: while the last look says that it is ahead, or was LOOK calls ago, there is none. */
+/* The program's number of calls, as far as it matters here. Each read of its counter takes the cache line from the
+ * program's processor. No read is needed if the last one showed that the program is ahead, or was less than LOOK
+ * calls ago. */
 static uint64_t program_calls(struct lane *lane, uint64_t id) {
     if (lane->known_calls <= id && id >= lane->look_at) {
         lane->known_calls = shared_calls(lane->shared);
@@ -62,8 +65,8 @@ static uint64_t program_calls(struct lane *lane, uint64_t id) {
     return lane->known_calls;
 }
 
-/* Whether the program has made this call already. A thread that only ever repeats what the program has done, each
- * address depending on the data before, takes processor and disk for nothing: it ends. */
+/* True if the program has made this call already. A thread that only repeats the program's reads, because each
+ * address depends on the data before, wastes processor and disk: it ends. */
 static bool is_late(struct lane *lane, uint64_t id) {
     if (program_calls(lane, id) <= id) {
         lane->late = 0;
@@ -82,7 +85,7 @@ static bool is_late(struct lane *lane, uint64_t id) {
     return true;
 }
 
-/* Whether there is a thread of the program whose calls are this one's. */
+/* True if a lane has been assigned to the program's thread of this path. */
 static bool has_counter(struct lane *lane) {
     if (lane->shared == NULL)
         lane->shared = shared_lane(process_shared(), lane->path);
@@ -101,7 +104,7 @@ static void rest(struct lane *lane, uint64_t id) {
     lane_wait_end(WAIT_ROOM, since);
 }
 
-/* Once per call: what it is, and that it is made. */
+/* Writes a call to the trace, once per call, and reports that it is reached. */
 static void write_down(enum trace_kind kind, const struct lane *lane, uint64_t id, const struct file *file, uint64_t offset,
                        uint64_t bytes) {
     struct trace_seen read = {.placed = file != NULL, .offset = offset, .bytes = bytes};
@@ -112,7 +115,7 @@ static void write_down(enum trace_kind kind, const struct lane *lane, uint64_t i
         trace_reached((size_t)(lane->shared - process_shared()->lanes), id + 1);
 }
 
-/* Characters that the program's own code has read here, unless the thread counts for nobody. */
+/* Counts the characters that the program's own code has read here, unless counting is paused. */
 static void count_characters(void) {
     unsigned n = FOREREAD_CHARACTERS - foreread_left;
     foreread_left = FOREREAD_CHARACTERS;
@@ -120,7 +123,8 @@ static void count_characters(void) {
         lane_calls(n);
 }
 
-/* Whether the next call, which is a read of these bytes if it is of a file, is still to come; its ID. */
+/* Assigns the next call its ID, a read of these bytes if a file is given. True if the program has not made the call
+ * yet. */
 static bool next_call(struct lane *lane, uint64_t *id, enum trace_kind kind, const struct file *file, uint64_t offset,
                       uint64_t bytes) {
     if (foreread_left != FOREREAD_CHARACTERS)
@@ -167,7 +171,7 @@ void prefetch_uncount(void) {
     trace_add(TRACE_UNCOUNT, lane_self->path, 0, NULL);
 }
 
-/* Puts a read of this ID on hold, unless the last was of the same pages. */
+/* Puts a read with this ID on hold, unless the last was of the same pages. */
 static void announce(struct lane *lane, uint64_t id, struct file *file, int fd, uint64_t offset,
                      uint64_t bytes) {
     if (is_again(lane, file, offset >> PAGE_SHIFT, ((offset + bytes - 1) >> PAGE_SHIFT) + 1)) {
@@ -200,7 +204,7 @@ void lane_look(struct file *file, int fd, uint64_t offset, uint64_t bytes) {
     next_read(TRACE_LOOK, file, fd, offset, bytes);
 }
 
-/* Whether these pages have all been looked at a moment ago: loads come back to a page more often than reads do. */
+/* True if all these pages were loaded recently: loads return to a page more often than reads do. */
 static bool is_recent(struct lane *lane, const struct file *file, uint64_t first, uint64_t end) {
     bool every = true;
     for (uint64_t page = first; page < end; page++) {
@@ -247,7 +251,7 @@ int64_t lane_wait_begin(void) {
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Waits until the program has made so many calls, unless it makes none. */
+/* Waits until the program has made this many calls, or makes none for a while. */
 static void let_ahead(struct lane *lane, uint64_t calls) {
     if (++lane->behind_in_order > STRETCHES)
         lane_end("reads in order with the program");
@@ -263,7 +267,7 @@ static void let_ahead(struct lane *lane, uint64_t calls) {
         nanosleep(&(struct timespec){.tv_nsec = GLANCE}, NULL);
     }
     trace_waits(-1);
-    /* Being behind is meant. */
+    /* Being behind is intended here. */
     lane->late = 0;
 }
 

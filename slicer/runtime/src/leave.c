@@ -1,4 +1,4 @@
-/* leave.c - parting with the prefetch process. */
+/* leave.c - ending the prefetch process. */
 #include "leave.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Not on the program's: a handler may have little. One thread at a time uses it, the one that parts. */
+/* A stack of its own, since a signal handler's may be small. Only the one thread that ends the process uses it. */
 #define STACK (8 * 1024)
 static char stack[STACK];
 
-/* A process that ended so long ago, in ms, is gone, and its number may be another's. */
+/* A process that ended this long ago, in ms, is gone, and its ID may be another's. */
 #define GONE 1000
 
 struct awaited {
@@ -34,7 +34,7 @@ static void await_end(void *given) {
     raw_answer(SYS_ppoll, (long)&ends, 1, (long)&time, 0, 0, 0);
 }
 
-/* No call of the program's rings any more: where it takes on a filter of system calls, that would end it. */
+/* Stops all rings by calls of the program: under a filter of system calls a ring would end the program. */
 static void stop_ringing(struct shared *shared) {
     for (size_t n = 0; n < LANES; n++)
         __atomic_store_n(&shared->lanes[n].counter.wake_at, UINT64_MAX, __ATOMIC_SEQ_CST);
@@ -54,7 +54,7 @@ void foreread_leave(int milliseconds) {
         /* As the kernel does at the program's end. */
         atomic_fetch_or(life_word(shared), FUTEX_OWNER_DIED);
         shared_wake(life_word(shared));
-        /* Whoever has it report knows that this goes on for some time after the program's end. */
+        /* With a report, the process goes on for some time after the program's end, which the user has chosen. */
         bool waits = milliseconds != LEAVE_END || !program_reports();
         if (waits && !is_long_gone(shared))
             apart(await_end, &wait, stack, sizeof stack);

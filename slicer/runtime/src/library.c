@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* Not there unless the program defines it. */
+/* Null unless the program defines it. */
 extern const char *foreread_library_path __attribute__((weak, visibility("default")));
 
 struct library library;
@@ -35,7 +35,7 @@ static bool load(void) {
         void *found = dlsym(loaded, wanted[n].name);
         if (found == NULL)
             return false;
-        /* POSIX: a function's address may be stored so. */
+        /* POSIX allows storing a function's address in this way. */
         *(void **)wanted[n].place = found;
     }
     return true;

@@ -1,4 +1,5 @@
-/* library.h - libforeread, loaded when there is something to fetch, not in memory yet: a program runs without it, too. */
+/* library.h - libforeread, loaded when there is something to fetch that is not in memory. A program also runs
+ * without it. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 
@@ -17,7 +18,7 @@ struct library {
 
 extern struct library library;
 
-/* Loads it the first time; whether all of it is there. */
+/* Loads it the first time; true if all functions were found. */
 bool library_get(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * mappings.c - mapped files: private copies in place of the program's mappings, and touches announced.
  *
- * A value that the slice needs is read in place: the page fault fetches it. One that it does not need is
- * announced by prefetch_touch(), and without a call ID of its own by prefetch_load() and prefetch_loads().
+ * A value that the slice needs is read in place: the page fault fetches it. Other bytes are announced: by
+ * prefetch_touch() with a call ID, by prefetch_load() and prefetch_loads() without one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ struct mapping {
     struct mapping *next;
     uintptr_t start, end;
     int64_t offset;
-    /* Its own: the slice may close the one it mapped. */
+    /* A descriptor of its own, since the slice may close the one that it mapped. */
     int fd;
 };
 
@@ -28,12 +28,12 @@ static struct mapping *mappings;
 
 #define PAGE_SHIFT 12
 #define PAGE (1 << PAGE_SHIFT)
-/* Bytes of a range of loads that are announced as one. */
+/* Largest part of a range of loads that is announced as one. */
 #define PIECE (64 * 1024)
-/* Where the thread's last load was: most are there again. */
+/* Page of the thread's last load: most loads are of the same page. */
 static _Thread_local uintptr_t last_page = UINTPTR_MAX;
 
-/* Writes down what is mapped where; if it cannot, touches of it are not announced. */
+/* Enters a mapping into the list. If that fails, touches of it are not announced. */
 static void enter(uintptr_t start, size_t bytes, int fd, off_t offset) {
     struct mapping *mapping = malloc(sizeof *mapping);
     int own = files_dup(fd, -1);
@@ -64,7 +64,7 @@ void *prefetch_mmap(void *address, size_t bytes, int protection, int flags, int 
             errno = EBADF;
             return MAP_FAILED;
         }
-        /* What cannot be opened reads as zeroes. */
+        /* A file that cannot be opened reads as zeroes. */
         if (!there)
             flags |= MAP_ANONYMOUS;
     }
@@ -102,13 +102,13 @@ void mappings_leave(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* What is mapped at an address. */
+/* The file bytes mapped at an address. */
 struct mapped {
-    /* NULL if it is no file's, or not known. */
+    /* NULL if no file is mapped there, or the mapping is unknown. */
     struct file *file;
     int fd;
     uint64_t offset;
-    /* From there on. */
+    /* Mapped bytes from there on. */
     uint64_t bytes;
 };
 
@@ -141,7 +141,7 @@ void prefetch_touch(const void *address, size_t bytes) {
     lane_look(mapped.file, mapped.fd, mapped.offset, least(bytes, mapped.bytes));
 }
 
-/* In pieces, by which a stream that is the kernel's is told (hold.c). */
+/* In pieces, so that hold.c can recognize a stream. */
 static void load_range(uintptr_t start, uint64_t bytes) {
     if (start >> PAGE_SHIFT == last_page && (start + bytes - 1) >> PAGE_SHIFT == last_page)
         return;

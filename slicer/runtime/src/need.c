@@ -1,21 +1,21 @@
 /*
- * need.c - whether a program needs its prefetch thread: whether it waits for what it reads.
+ * need.c - finds out whether a program needs its prefetch thread, because it waits for its reads.
  *
- * A prefetch process costs its program one or two milliseconds: to be made ready, and by what it takes of processor and
- * memory while it runs. Where what is read is in memory, or comes in order from a fast disk, that is more than is to be
- * gained. So the process sleeps from its birth until
+ * A prefetch process costs its program one or two milliseconds: for its preparation, and for the processor time and
+ * memory that it uses. If the data is in memory, or comes in order from a fast disk, the cost exceeds the gain.
+ * Therefore the process sleeps from its birth until
  *
- *   - the program has waited for a millisecond, and for an eighth of its time: it finds out itself, at its calls.
- *     Where few of its calls wait, the kernel reads ahead for it, and it has to have waited for twice the cost;
- *   - or it has made no call yet, because it waits in the first or because there is time: after 0.4 ms where a file is known
- *     not to be in memory, else after 2 ms;
- *   - or a second thread reads, or messages fill the ring;
- *   - or it has run for so long that the cost is a hundredth of that.
+ *    - the program has waited for a millisecond and for an eighth of its time, which it finds out itself, at its calls. If few
+ *      of its calls wait, the kernel reads ahead for it, and it must have waited for 3 ms;
+ *    - or it has made no call yet, because it waits in the first or because there is time: after 0.4 ms if a file is known
+ *      not to be in memory, else after 2 ms;
+ *    - or a second thread reads, or messages fill the ring;
+ *    - or it has run so long that the cost is a hundredth of its time.
  *
- * Up to the process's first look the program looks at the time at each call, then at the first after each look. Looks are a
- * half of the program's age apart.
+ * Until the process's first check the program reads the clock at each call; later at the first call after each
+ * check. The interval between checks is half of the program's age.
  *
- * Invariant: whichever look or call is missed, the process begins after LONG_LIFE at the latest.
+ * Invariant: even if a check or a call is missed, the process begins after LONG_LIFE at the latest.
  */
 #include "need.h"
 
@@ -24,25 +24,25 @@
 #include "credentials.h"
 #include "outlook.h"
 
-/* All times in ns. The process's first look. */
+/* All times in ns. Age of the process at its first check. */
 #define FIRST_LOOK 400000
-/* A program that is over sooner, and of which nothing is known, has no use for a prefetch thread. */
+/* A program that ends earlier, and of which nothing is known, has no use for a prefetch thread. */
 #define SHORT_LIFE 2000000
-/* In a program that lives longer the cost of one is lost. */
+/* In a program that lives longer, the cost of a prefetch thread is negligible. */
 #define LONG_LIFE 200000000
-/* What a program has to have waited: so long, for this part of its time, and either so long that it does not matter how often, or
- * so long for each call, which is less than any disk takes. */
+/* How long a program must have waited: at least WAITED and one PART-th of its time; and either WAITED_SELDOM,
+ * whatever the number of calls, or WAITED_A_CALL per call, which is less than any disk takes. */
 #define WAITED 1000000
 #define PART 8
 #define WAITED_SELDOM 3000000
 #define WAITED_A_CALL 20000
-/* Between two calls so near each other there was no wait that counts. */
+/* Two calls that are closer than this had no relevant wait between them. */
 #define NEAR 50000
 
-/* What shared->need says: each call looks; the call that is rung for does; settled. */
+/* Values of shared->need: each call checks; only the call for which it is rung checks; decided. */
 enum { AT_CALLS, AT_RINGS, FOUND };
 
-/* The program's first thread at the birth, and at its last call that looked at the time. */
+/* The program's first thread at the birth, and at its last call that read the clock. */
 static struct {
     int64_t born, cpu, called;
 } first;
@@ -85,7 +85,7 @@ void need_ask(struct shared *shared, struct foreread_counter *counter) {
         counter->wake_at = 0;
 }
 
-/* Whether the process is to begin whatever the program has waited. */
+/* True if the process is to begin however long the program has waited. */
 static bool begins(struct shared *shared, const struct shared_lane *lane, int64_t age) {
     struct shared_ring *ring = &shared->ring;
     if (age >= LONG_LIFE || !need_is_open(shared) || lane == NULL)
@@ -96,7 +96,7 @@ static bool begins(struct shared *shared, const struct shared_lane *lane, int64_
 }
 
 bool need_await(struct shared *shared, void (*prepare)(void)) {
-    /* By a number it is had, whatever it costs. */
+    /* A number in the environment starts it in any case. */
     const char *chosen = getenv("FOREREAD_PREEXEC");
     bool found = chosen != NULL && *chosen != '\0';
     struct shared_lane *lane = shared_lane(shared, MAIN_PATH);
@@ -115,7 +115,7 @@ bool need_await(struct shared *shared, void (*prepare)(void)) {
         age = now() - born;
         found = begins(shared, lane, age);
         if (!found) {
-            /* Unless the program has found out meanwhile. */
+            /* Unless the program has found a need meanwhile. */
             uint32_t asked = AT_CALLS;
             atomic_compare_exchange_strong(&shared->need, &asked, AT_RINGS);
             __atomic_store_n(&lane->counter.wake_at, shared_calls(lane) + 1, __ATOMIC_SEQ_CST);

@@ -1,13 +1,14 @@
 /*
- * outlook.c - whether a program may come to wait for what it reads, asked before it has a prefetch process.
+ * outlook.c - finds out whether a program may have to wait for its reads, before it has a prefetch process.
  *
- * To be born costs a program more than all of a short one's work. Where the translator knows the paths of all that
- * is read, as constants and as arguments of main, the files can be looked at first: one that is in memory
- * is read without waiting, and then nothing is born.
+ * For a short program, the birth of a prefetch process costs more than all its work. If the translator knows the
+ * paths of all files that are read, as constants and as arguments of main, the files are checked first. A file that
+ * is in memory is read without waiting; if all are, no process is born.
  *
- * A wrong answer costs time and nothing else. In doubt it is yes.
+ * A wrong answer only costs time. In doubt the answer is yes.
  *
- * Invariant: the program's own table of descriptors stays as it is (apart.c): it may hold locks on these files.
+ * Invariant: the program's own table of descriptors does not change (apart.c): the program may hold locks on these
+ * files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +26,13 @@
 #include "report.h"
 #include "residency.h"
 
-/* Files looked at: a program that is given more of them is no short one. */
+/* Number of files that are checked: a program with more is not short. */
 #define FILES_MOST 16
-/* What is looked at of a file: so many pieces, evenly apart, of so many bytes. */
+/* Parts of a file that are checked: number of pieces, at even distances, and bytes per piece. */
 #define PIECES 16
 #define PIECE (64u << 10)
 
-/* What is known of a path. */
+/* Result for a path. */
 enum found { NO_FILE, IN_MEMORY, COLD };
 
 static bool found_cold;
@@ -50,8 +51,8 @@ static bool is_in_memory(int fd, uint64_t size) {
     return true;
 }
 
-/* Nothing but a regular file is opened: to open another may do something. By bare system calls: a program may have an
- * open() of its own. */
+/* Only a regular file is opened, since opening another may have effects. By system calls, since the program may
+ * define open() itself. */
 static enum found look_at(const char *path) {
     struct stat facts;
     if (raw_call(SYS_newfstatat, AT_FDCWD, path, &facts, 0) != 0 || !S_ISREG(facts.st_mode))
@@ -67,7 +68,8 @@ static enum found look_at(const char *path) {
     return in_memory ? IN_MEMORY : COLD;
 }
 
-/* What of an argument may be a path: all of it; of an option what follows its letter or `=`. NULL: an option without. */
+/* The part of an argument that may be a path: all of it; of an option, the text after its letter or `=`. NULL for an
+ * option without. */
 static const char *path_in(const char *argument) {
     if (argument[0] != '-')
         return argument;
@@ -83,7 +85,8 @@ static bool may_wait(int argc, char **argv, const char *paths) {
             return true;
     if (argc > FILES_MOST)
         return true;
-    /* A path may be a part of an argument: one who is given none, but arguments, may read anything. */
+    /* A path may be part of an argument: a program with arguments of which none is the path of a file may read
+     * anything. */
     bool found = false, unknown = false;
     for (int n = 1; n < argc; n++) {
         const char *path = path_in(argv[n]);
@@ -104,7 +107,7 @@ static void tell_unneeded(void) {
     raw_call(SYS_close, fd);
 }
 
-/* A question, and its answer. */
+/* A question and its answer. */
 struct question {
     int argc;
     char **argv;
@@ -119,14 +122,14 @@ static void answer(void *given) {
         tell_unneeded();
 }
 
-/* Of the thread that looks; a report takes most of it. */
+/* Stack of the thread that checks; a report uses most of it. */
 #define STACK (32 * 1024)
 
 int foreread_may_wait(int argc, char **argv, const char *paths) {
-    /* Nothing is to be born. */
+    /* No process will be born. */
     if (!program_is_wanted())
         return false;
-    /* By a number it is had, whatever is in memory. */
+    /* A number in the environment starts it in any case. */
     const char *chosen = getenv("FOREREAD_PREEXEC");
     if (chosen != NULL && *chosen != '\0')
         return true;

@@ -1,13 +1,13 @@
-/* outlook.h - what was found out before the prefetch process was born. */
+/* outlook.h - findings from before the birth of the prefetch process. */
 #ifndef OUTLOOK_H
 #define OUTLOOK_H
 
 #include <stdbool.h>
 
-/* As foreread_preexec.h has it. */
+/* Documented in foreread_preexec.h. */
 __attribute__((visibility("default"))) int foreread_may_wait(int argc, char **argv, const char *paths);
 
-/* Whether foreread_may_wait() found a file that is not in memory. In the prefetch process, too. */
+/* True if foreread_may_wait() found a file that is not in memory. Also in the prefetch process. */
 bool outlook_found_cold(void);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * prefetch.c - the life of the prefetch process.
  *
- * Three threads besides libforeread's: the one it was cloned with, which sleeps until the program is gone and
- * then ends the process; the prefetch thread, which runs the slice; the watcher (watch.c). The slice may
- * make more prefetch threads.
+ * Three threads besides libforeread's: the first one, which was cloned, sleeps until the program is gone and then
+ * ends the process; the prefetch thread runs the slice; the watcher is in watch.c. The slice may make more prefetch
+ * threads.
  *
- * Invariant: whatever the others do, the first one touches no lock and no memory of theirs on its way from the
- * program's end to the process's, but for the report, which it gives a second.
+ * Invariant: whatever the others do, between the program's end and the end of the process the first thread uses no
+ * lock and no memory of theirs, except for the report, for which it waits up to a second.
  */
 #include "prefetch.h"
 
@@ -30,17 +30,17 @@
 #include "trace.h"
 #include "watch.h"
 
-/* The report may take this long, in ns. */
+/* Longest time for the report, in ns. */
 #define REPORT_PATIENCE INT64_C(1000000000)
 #define CPU_SECONDS 5.0
-/* What its heap grows by, in bytes. */
+/* Bytes by which the heap grows. */
 #define HEAP_STEP (1 << 20)
 
 static struct prefetch_birth birth;
 static int64_t born_ns;
 static _Atomic uint32_t reported;
 
-/* exit() in a slice. */
+/* Called by exit() in a slice. */
 static void at_exit(void) {
     lane_end("exit");
 }
@@ -50,14 +50,14 @@ static void *run_slice(void *unused) {
     return unused;
 }
 
-/* The watcher's last act. */
+/* Called last by the watcher. */
 static void write_report(void) {
     account_write(process_report(), born_ns);
     atomic_store(&reported, 1);
     shared_wake(&reported);
 }
 
-/* Sleeps until the program has ended, or parts with this process. */
+/* Sleeps until the program has ended or ends this process. */
 static void outlive(void) {
     _Atomic uint32_t *life = life_word(birth.shared);
     uint32_t word;
@@ -65,7 +65,7 @@ static void outlive(void) {
         shared_wait(life, word, -1);
 }
 
-/* Where the program has ended meanwhile, so does this, unless it is to report. */
+/* Ends this process if the program has ended meanwhile, unless there is a report to write. */
 static void leave_if_over(void) {
     if (process_report() < 0 && process_is_over())
         process_leave();
@@ -77,7 +77,7 @@ static double number_from(const char *variable, double otherwise) {
     return number > 0 ? number : otherwise;
 }
 
-/* Has the standard descriptors, which it was born without, lead nowhere, but for an input that was kept. */
+/* Opens the standard descriptors, which the process was born without, on /dev/null, except an input that was kept. */
 static void open_nowhere(void) {
     int fd;
     do
@@ -85,8 +85,8 @@ static void open_nowhere(void) {
     while (fd >= 0 && fd < STDERR_FILENO);
 }
 
-/* A slice allocates what the program reads into, and writes to none of it. The C library has a heap for each thread, which
- * grows by a system call a page; the first thread's grows by what it is told. */
+/* A slice allocates destinations of the program's reads, and writes to none of them. The C library has a heap per
+ * thread, which grows by one system call per page; the first thread's grows in steps that can be set. */
 static void set_heap(void) {
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_TOP_PAD, HEAP_STEP);
@@ -99,7 +99,7 @@ static void give_up_rights(void) {
     has_few_rights = quarantine_birth();
 }
 
-/* From a copy of the program to a prefetch process; NULL, or why it is to end. */
+/* Turns a copy of the program into a prefetch process; NULL, or the reason why the process must end. */
 static const char *settle(void) {
     bool needed = need_await(birth.shared, give_up_rights);
     if (needed)

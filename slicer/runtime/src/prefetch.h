@@ -6,7 +6,7 @@
 
 #include "shared.h"
 
-/* What the prefetch process is born with. */
+/* Arguments of a new prefetch process. */
 struct prefetch_birth {
     struct shared *shared;
     pid_t program;
@@ -15,7 +15,7 @@ struct prefetch_birth {
     char **argv;
 };
 
-/* Its life, on the stack it was cloned with. */
+/* Runs the process, on the stack that it was cloned with. */
 _Noreturn void prefetch_main(const struct prefetch_birth *birth);
 
 #endif

@@ -1,4 +1,4 @@
-/* process.c - what all parts of the prefetch process know of it, and its end. */
+/* process.c - state of the prefetch process that all its parts use, and its end. */
 #include "process.h"
 
 #include "raw.h"

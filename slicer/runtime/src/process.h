@@ -1,4 +1,4 @@
-/* process.h - what all parts of the prefetch process know of it, and its end. */
+/* process.h - state of the prefetch process that all its parts use, and its end. */
 #ifndef PROCESS_H
 #define PROCESS_H
 
@@ -6,26 +6,26 @@
 
 #include "shared.h"
 
-/* This is the prefetch process of a program. */
+/* Declares this process the prefetch process of a program. */
 void process_begin(struct shared *shared, pid_t program);
-/* The descriptor that is to be reported to, or -1. */
+/* Sets the descriptor of the report; -1 for none. */
 void process_set_report(int fd);
 
-/* Whether this is the prefetch process. */
+/* True in the prefetch process. */
 bool process_is_prefetch(void);
 
 /* In the prefetch process only. */
 struct shared *process_shared(void);
 pid_t process_program(void);
 int process_report(void);
-/* Whether the program has ended, or has parted with this process. */
+/* True if the program has ended, or has ended this process. */
 bool process_is_over(void);
-/* Has the watcher look now. */
+/* Wakes the watcher. */
 void process_ring(void);
 
 /* Ends the process. */
 _Noreturn void process_leave(void);
-/* Ends the process, which is of no use; reported. */
+/* Ends the process, which cannot be used, and reports why. */
 _Noreturn void process_fail(const char *why);
 
 #endif

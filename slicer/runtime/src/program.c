@@ -1,9 +1,9 @@
 /*
- * program.c - the program's way to the memory that it shares with its prefetch process.
+ * program.c - the program's access to the memory that it shares with its prefetch process.
  *
- * Invariant: the anchor's page is emptied by the kernel in a child of fork() (MADV_WIPEONFORK), so that a child
- * finds no shared memory and all calls do nothing there. The prefetch process finds none either: it was cloned
- * before the anchor was put in place.
+ * Invariant: in a child of fork() the kernel empties the anchor's page (MADV_WIPEONFORK), so that a child finds no
+ * shared memory and all calls do nothing there. The prefetch process finds none either: it was cloned before the
+ * anchor was set.
  */
 #include "program.h"
 
@@ -14,7 +14,7 @@
 
 #include "raw.h"
 
-/* At the beginning of a page of its own. */
+/* At the beginning of a separate page. */
 struct anchor {
     _Atomic(struct shared *) shared;
     pid_t program, prefetch;
@@ -67,8 +67,8 @@ void program_anchor(struct anchor *made, pid_t prefetch, bool reports) {
     anchor = made;
 }
 
-/* What runs with more rights than its user has reads what the user may not know of, and believes nothing that the user
- * has put into its environment. */
+/* A program that runs with more rights than its user may read secrets of others, and must not trust the user's
+ * environment. */
 static bool is_secure(void) {
     return getauxval(AT_SECURE) != 0;
 }
@@ -79,7 +79,7 @@ bool program_is_wanted(void) {
     const char *chosen = getenv("FOREREAD_PREEXEC");
     if (chosen != NULL && strcmp(chosen, "0") == 0)
         return false;
-    /* A debugger of memory (valgrind) runs it in place of the processor, and what it says is of the program alone. */
+    /* valgrind runs the program in place of the processor, and reports about the program alone. */
     const char *preloaded = getenv("LD_PRELOAD");
     if (preloaded != NULL && strstr(preloaded, "/vgpreload_") != NULL)
         return false;

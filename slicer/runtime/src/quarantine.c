@@ -1,9 +1,9 @@
 /*
  * quarantine.c - memory, limits and faults of the prefetch process.
  *
- * What a slice does wrong must end with it: a wild pointer, an endless recursion, a malloc() in a loop. None of
- * it may show outside: no signal, no core file, nothing written to shared memory, no other process
- * killed for the memory it took.
+ * Errors of a slice must end with it: a wild pointer, an endless recursion, a malloc() in a loop. They must have no
+ * effect outside: no signal, no core file, no write to shared memory, no other process killed because of the memory
+ * that it took.
  */
 #include "quarantine.h"
 
@@ -23,11 +23,10 @@
 #include "queue.h"
 #include "raw.h"
 
-/* Of a fault's handler. */
+/* Stack of a fault's handler. */
 #define HANDLER_STACK (64 * 1024)
 
-/* Puts a private copy in the place of memory that is shared; where there is no room for one, makes it
- * unwritable. */
+/* Replaces shared memory by a private copy; makes it unwritable if there is no room for one. */
 static bool make_private(char *start, size_t bytes) {
     char *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED)
@@ -36,14 +35,14 @@ static bool make_private(char *start, size_t bytes) {
     return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start;
 }
 
-/* Whether a line of /proc/self/maps is of a device, which is not even to be read. Shared memory without a name goes by
- * that of /dev/zero. */
+/* True if a line of /proc/self/maps is of a device, which must not even be read. Anonymous shared memory is listed
+ * as /dev/zero. */
 static bool is_device(const char *line) {
     return strstr(line, " /dev/") != NULL && strstr(line, " /dev/shm/") == NULL &&
            strstr(line, " /dev/zero ") == NULL;
 }
 
-/* All mappings that others could see change, but for `shared`. */
+/* Detaches all mappings whose changes others could see, except `shared`. */
 static bool leave_memory(const struct shared *shared) {
     FILE *maps = fopen("/proc/self/maps", "re");
     if (maps == NULL)
@@ -59,7 +58,7 @@ static bool leave_memory(const struct shared *shared) {
     while (fgets(line, sizeof line, maps) != NULL) {
         uintptr_t start, end;
         char rights[5];
-        /* The rights of shared memory end so; few lines have it, and to take one apart takes long. */
+        /* Permissions of shared memory end so. Few lines contain this, and parsing a line takes long. */
         if (strstr(line, "s ") == NULL || sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3)
             continue;
         bool ours = start >= (uintptr_t)shared && start < (uintptr_t)(shared + 1);
@@ -79,14 +78,14 @@ static bool leave_memory(const struct shared *shared) {
     return fits;
 }
 
-/* Leaves no core file. A limit of 1 also keeps a program that the core pattern names from being run (core(5));
- * where the hard limit is 0 it may not be had. */
+/* Prevents a core file. A limit of 1 also keeps the program in the core pattern from being run (core(5)); if the
+ * hard limit is 0 it cannot be set. */
 static bool no_core(void) {
     return setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}) == 0 ||
            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) == 0;
 }
 
-/* The first to be killed when memory runs out; whether it is. */
+/* Makes this process the first to be killed when memory runs out; true if that succeeded. */
 static bool go_first(void) {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
@@ -96,7 +95,7 @@ static bool go_first(void) {
     return done;
 }
 
-/* No more memory than it was born with, and a quarter of the machine's. */
+/* Limits memory to that of the birth plus a quarter of the machine's. */
 static void limit_memory(void) {
     struct sysinfo machine;
     struct rlimit limit;
@@ -117,9 +116,10 @@ static void limit_memory(void) {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-/* The rights it keeps, if the program has them: to read what the program may read (CAP_DAC_READ_SEARCH), to be told what of it
- * is in memory (CAP_FOWNER), and to open what the program has open (CAP_SYS_PTRACE, without which root's descriptors are not
- * shown to a process with fewer rights). What else those allow the filter refuses. */
+/* Capabilities that the process keeps if the program has them: to read everything that the program may read
+ * (CAP_DAC_READ_SEARCH), to ask which of it is in memory (CAP_FOWNER), and to open the program's open files
+ * (CAP_SYS_PTRACE, without which root's descriptors are hidden from a process with fewer rights). The filter refuses
+ * everything else that they allow. */
 static const unsigned kept[] = {CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_SYS_PTRACE};
 
 static bool leave_rights(void) {
@@ -136,11 +136,11 @@ static bool leave_rights(void) {
 }
 
 bool quarantine_birth(void) {
-    /* While the process may still write to its own files in /proc. */
+    /* Before the process loses the right to write to its own files in /proc. */
     bool done = go_first();
     done &= leave_rights();
     done &= raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    /* Its memory is a copy of the program's, with secrets that the program may wipe. */
+    /* Its memory is a copy of the program's, with secrets that the program may erase. */
     done &= raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
     return done;
 }
@@ -175,7 +175,7 @@ static void end(int number) {
 }
 
 void quarantine_faults(void) {
-    /* What the program does about all others is not for here: they were blocked before the process was born. */
+    /* The program's handlers of other signals must not run here: those signals were blocked before the birth. */
     struct sigaction action = {.sa_handler = end, .sa_flags = SA_ONSTACK | SA_NODEFER};
     for (size_t n = 0; n < FAULTS; n++)
         sigaction(faults[n].number, &action, NULL);

@@ -1,22 +1,22 @@
-/* quarantine.h - what keeps a prefetch thread from doing harm. */
+/* quarantine.h - protection from errors of a prefetch thread. */
 #ifndef QUARANTINE_H
 #define QUARANTINE_H
 
 #include "shared.h"
 
-/* At its birth: no rights but those by which it reads what the program may read; none of its memory shown to others; first
- * to go when memory runs out. Whether all that could be done. */
+/* At the birth: gives up all rights except those needed to read what the program may read; hides the memory from
+ * others; makes the process the first to be killed when memory runs out. True if all of it succeeded. */
 bool quarantine_birth(void);
-/* Memory that is shared with others becomes a copy; the life page, read-only. Limits on memory and
- * core files. Whether all that could be done. */
+/* Turns memory that is shared with others into copies, and the life page into read-only memory. Limits memory and
+ * core files. True if all of it succeeded. */
 bool quarantine_process(struct shared *shared);
 
-/* Faults end the thread that makes them, and no other. For the process; then for each thread, which gets a
- * stack for its handler. */
+/* Faults end only the thread that causes them. For the process; then for each thread, which gets a stack for its
+ * handler. */
 void quarantine_faults(void);
 bool quarantine_thread(void);
 
-/* From now on, the filter: only what filter.c lists. Writes to `report` (-1: none) are on it. */
+/* Installs the filter: from now on only the calls listed in filter.c. Writes to `report` (-1: none) are among them. */
 bool quarantine_calls(int report);
 
 #endif

@@ -10,16 +10,16 @@
 #include "residency.h"
 #include "trace.h"
 
-/* Memory for what lanes after the first fetch ahead, in bytes: the first has most of what is free. */
+/* Memory for pages fetched by lanes after the first, in bytes. The first lane may use most of the free memory. */
 #define LATER_BUDGET (UINT64_C(64) << 20)
 
 _Thread_local struct lane *lane_self;
 
 static _Atomic(struct lane *) all;
-/* Prefetch threads there are, or are to be: that of main from the beginning. */
+/* Number of prefetch threads that run or will run, from the beginning that of main. */
 static _Atomic int running = 1;
 static uint64_t size = 65536;
-/* Of the ring of call IDs, a power of two: what is on hold may come on top. */
+/* Size of the ring of call IDs, a power of two: the queue, and held reads in addition. */
 static uint64_t ring = 2 * 65536;
 
 struct lane *lanes(void) {
@@ -57,7 +57,7 @@ bool lane_is_ready(const struct lane *lane) {
     return lane->ids != NULL;
 }
 
-/* Has client and queue; whether they are there. */
+/* Creates the client and the queue; true if both exist. */
 static bool make_ready(struct lane *lane) {
     if (lane_is_ready(lane))
         return true;
@@ -67,7 +67,7 @@ static bool make_ready(struct lane *lane) {
         .struct_size = sizeof options,
         .budget = lane->path == MAIN_PATH ? 0 : LATER_BUDGET,
         .capacity = ring,
-        /* What the program has closed must not be open here. */
+        /* Files that the program has closed must not stay open here. */
         .flags = FOREREAD_PASSES | FOREREAD_BRIEF,
         .process = (uint64_t)process_program(),
     };
@@ -79,7 +79,7 @@ static bool make_ready(struct lane *lane) {
     return lane_is_ready(lane);
 }
 
-/* The file's descriptor in the lane's client, or -1. */
+/* The file's handle in the lane's client, or -1. */
 static int handle_of(struct lane *lane, const struct file *file, int fd) {
     size_t number = file_number(file);
     if (number >= lane->handles_known) {
@@ -106,7 +106,7 @@ static int handle_of(struct lane *lane, const struct file *file, int fd) {
 void lane_flush(struct lane *lane) {
     if (lane->batched == 0)
         return;
-    /* The program may have parted with this process, and given up the rights that this still has. */
+    /* The program may have ended this process, and given up rights that the process still has. */
     if (process_is_over() && process_report() < 0)
         process_leave();
     size_t done = 0;
@@ -114,7 +114,7 @@ void lane_flush(struct lane *lane) {
         int64_t taken = library.request_prefetching(lane->client, lane->batch + done,
                                                     lane->batched - done, FOREREAD_APPEND);
         if (taken <= 0)
-            /* The list has room for all that the queue has, so this is the library's end. */
+            /* The list has room for the whole queue, so the library has ended. */
             break;
         done += (size_t)taken;
     }
@@ -125,7 +125,7 @@ uint64_t lane_id(const struct lane *lane, uint64_t ordinal) {
     return lane->ids[ordinal & (ring - 1)];
 }
 
-/* The thread knows what the program is coming to: it is none that only reads in order with it. */
+/* The thread has announced a read: it does not merely read in order with the program. */
 void lane_foresees(struct lane *lane, uint64_t id) {
     lane->hold.fetched = 0;
     lane->hold.fetched_from = id;
@@ -137,7 +137,8 @@ void lane_push(struct lane *lane, const struct reading *reading) {
         lane->expired++;
         return;
     }
-    /* Up to the first that is not, a client has nothing to do; from then on it looks by itself. */
+    /* Until the first read that is not in memory, a client has nothing to do. From then on the library checks by
+     * itself. */
     if (!lane_is_ready(lane) && is_resident(reading->fd, reading->offset, reading->bytes)) {
         lane->resident++;
         lane_foresees(lane, reading->id);
@@ -167,7 +168,7 @@ bool lanes_run(void) {
 }
 
 void lane_finish(struct lane *lane, const char *why) {
-    /* Its last characters, as the program's are at its end. */
+    /* The thread's last characters, which the program counts at its end, too. */
     atomic_fetch_add(&lane->next_id, FOREREAD_CHARACTERS - foreread_left);
     foreread_left = FOREREAD_CHARACTERS;
     atomic_store(&lane->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
@@ -178,16 +179,16 @@ void lane_finish(struct lane *lane, const char *why) {
             trace_reached((size_t)(lane->shared - process_shared()->lanes), UINT64_MAX);
         trace_ended();
     }
-    /* The watcher hands over what is left. */
+    /* The watcher hands over the remaining reads. */
     process_ring();
 }
 
 void lane_end(const char *why) {
-    /* libforeread's threads, and the watcher, hold up everything. */
+    /* A failure of libforeread's threads or of the watcher would stop everything. */
     if (lane_self == NULL)
         process_leave();
     lane_finish(lane_self, why);
-    /* Not pthread_exit(): handlers for the thread's end are the slice's, and may be what failed. */
+    /* Not pthread_exit(): the slice's handlers for the thread's end would run, and may be the cause of the failure. */
     for (;;)
         raw_call(SYS_exit, 0);
 }
@@ -199,7 +200,7 @@ bool lane_retire(struct lane *lane) {
     if (over && !lane->retired) {
         lane->retired = true;
         lane->stats.struct_size = sizeof lane->stats;
-        /* A library that has failed tells what it knew. */
+        /* A library that has failed reports the figures that it had. */
         if (lane->client != NULL)
             library.finish_client(lane->client, &lane->stats);
         lane->client = NULL;

@@ -1,8 +1,8 @@
 /*
  * raw.h - system calls made without the C library.
  *
- * A program may have a syscall(), prctl() or fcntl() of its own, and some that it calls the runtime stands in for
- * (ends/): the runtime's own calls must come to neither.
+ * A program may define syscall(), prctl() or fcntl() itself, and the runtime replaces some of these that the program
+ * calls (ends/). The runtime's own calls must reach neither.
  */
 #ifndef RAW_H
 #define RAW_H
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* The kernel's answer: a result, or a negative errno value. */
+/* The kernel's result, or a negative errno value. */
 static inline long raw_answer(long number, long a, long b, long c, long d, long e, long f) {
 #if defined __x86_64__
     long answer;
@@ -47,7 +47,7 @@ static inline long raw_result(long answer) {
     return -1;
 }
 
-/* As syscall(2): a number and up to six arguments; -1 and errno where it fails. */
+/* The same as syscall(2): a number and up to six arguments; -1 and errno on failure. */
 #define raw_call(...) RAW_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define RAW_PADDED(number, a, b, c, d, e, f, ...)                                                  \
     raw_result(raw_answer((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))

@@ -1,4 +1,4 @@
-/* registry.c - the files met so far, and their numbers. */
+/* registry.c - the files used so far, and their numbers. */
 #include "registry.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* registry.h - the files met so far: a device and an inode each, with a number for the lists. */
+/* registry.h - the files used so far: a device and an inode each, with a number for the lists. */
 #ifndef REGISTRY_H
 #define REGISTRY_H
 
@@ -8,13 +8,13 @@
 
 struct file;
 
-/* The file of this identity; NULL without memory. One thread at a time. */
+/* The file with this identity; NULL without memory. For one thread at a time. */
 struct file *file_of(const struct stat *facts);
 /* A file's number, from 0. */
 size_t file_number(const struct file *file);
-/* Its device and inode. */
+/* A file's device and inode. */
 void file_identity(const struct file *file, uint64_t *dev, uint64_t *ino);
-/* Files met so far. */
+/* Number of files used so far. */
 size_t files_known(void);
 
 #endif

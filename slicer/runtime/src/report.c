@@ -1,4 +1,4 @@
-/* report.c - the file that a prefetch process reports to. */
+/* report.c - the file with the reports of prefetch processes. */
 #include "report.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #include "raw.h"
 
-/* Opens a file that is there already, if it is a regular one of this user's, under one name: nothing that another may have put
- * there. Found first without opening, and then opened by what was found. */
+/* Opens an existing file if it is a regular one of this user with a single name: not a file that another user may
+ * have put there. The path is first resolved without opening the file, which is then opened by the result. */
 static int open_own(const char *path, int how) {
     struct stat facts;
     int found = (int)raw_call(SYS_openat, AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);

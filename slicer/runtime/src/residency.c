@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-/* What cachestat(2) takes and gives; in pages. */
+/* Argument and result of cachestat(2); counts are in pages. */
 struct range {
     uint64_t offset, bytes;
 };

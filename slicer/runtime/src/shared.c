@@ -1,4 +1,4 @@
-/* shared.c - lanes and waiting in the shared memory; both processes use it. */
+/* shared.c - lanes and waiting in the shared memory, used by both processes. */
 #include "shared.h"
 #include "raw.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 uint64_t thread_path(uint64_t parent, uint64_t n) {
-    /* The finalizer of MurmurHash3 over both: paths are compared, so they only have to differ. */
+    /* The finalizer of MurmurHash3 over both: paths are only compared for equality. */
     uint64_t path = (parent * UINT64_C(0x9e3779b97f4a7c15)) ^ n;
     path = (path ^ (path >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     path = (path ^ (path >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
@@ -24,7 +24,8 @@ struct shared_lane *shared_lane(struct shared *shared, uint64_t path) {
         struct shared_lane *lane = &shared->lanes[n];
         uint64_t found = atomic_load(&lane->path);
         if (found == 0 && atomic_compare_exchange_strong(&lane->path, &found, path)) {
-            /* The other process may find the lane before: then there is a ring in vain, or one that is missed (watch.c). */
+            /* The other process may find the lane before this store: then a ring is superfluous, or one is missed
+             * (watch.c). */
             __atomic_store_n(&lane->counter.wake_at, UINT64_MAX, __ATOMIC_RELAXED);
             return lane;
         }

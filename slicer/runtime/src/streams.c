@@ -1,11 +1,11 @@
 /*
  * streams.c - the calls on streams.
  *
- * A prefetch thread's stream is a real one whose place is kept apart: what only skips moves the place and reads
- * nothing. What needs data moves the real stream there first.
+ * A prefetch thread's stream is a real one whose position is kept separately: a call that only skips data moves the
+ * position and reads nothing. A call that needs data moves the real stream there first.
  *
- * Invariant: `stream` of a struct place is at `real`, if that is not negative; at `at` as far as the
- * slice can tell. One that is `given` to code of the program's own is where that has left it.
+ * Invariant: the real stream of a struct place is at `real`, if that is not negative; for the slice it is at `at`. A
+ * stream that is `given` to code of the program is where that code has left it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@ struct place {
     int64_t at;
     int64_t real;
     bool given;
-    /* Which thread used it last. */
+    /* The thread that used it last. */
     pthread_t user;
-    /* What it is of, when last looked at: reads below that size need no look. */
+    /* Its file and size when last checked: reads below that size need no check. */
     int fd;
     struct file *file;
     int64_t size;
@@ -36,20 +36,20 @@ struct place {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct place *places;
-/* The last one used by this thread: mostly it is the next, too. */
+/* The last place used by this thread, which is mostly the next one, too. */
 static _Thread_local struct place *last;
-/* Counts streams closed, so that no thread goes on with one that is gone. */
+/* Number of closed streams, so that no thread uses one that is gone. */
 static _Atomic unsigned closings;
 static _Thread_local unsigned seen_closings;
 
-/* Where the real stream is. */
+/* Takes over the state of the real stream. */
 static void look(struct place *place) {
     place->at = place->real = ftello(place->stream);
     place->ended = feof(place->stream);
     place->failed = ferror(place->stream);
 }
 
-/* A place of a stream that is new. Without memory NULL. */
+/* The place of a new stream; NULL without memory. */
 static struct place *new_place(FILE *stream) {
     struct place *place = calloc(1, sizeof *place);
     if (place == NULL)
@@ -61,14 +61,14 @@ static struct place *new_place(FILE *stream) {
         place->at = opening->offset;
         files_unlock();
     }
-    /* What code of the program's own opened it may have read, further than it says to the kernel. */
+    /* Code of the program that opened it may have read, and its buffer may be ahead of the stream's position. */
     if (own)
         look(place);
     places = place;
     return place;
 }
 
-/* A stream's place; made if it is new. Ends the thread without memory. */
+/* A stream's place, created if the stream is new. Ends the thread if there is no memory. */
 static struct place *place_of(FILE *stream) {
     unsigned now = atomic_load(&closings);
     if (last != NULL && now == seen_closings && last->stream == stream)
@@ -93,7 +93,7 @@ static struct place *place_of(FILE *stream) {
     return place;
 }
 
-/* The stream is closed, or code of the program's own closed it: its descriptor is another's now. */
+/* Forgets a stream that is closed, or that code of the program closed, so that its descriptor is another's now. */
 static void forget(FILE *stream) {
     int fd = fileno(stream);
     pthread_mutex_lock(&lock);
@@ -110,7 +110,7 @@ static void forget(FILE *stream) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The flags of a mode (fopen(3)); -1 and EINVAL if it is none. */
+/* The flags of a mode (fopen(3)); -1 and EINVAL for an invalid mode. */
 static int flags_of(const char *mode) {
     bool both = strchr(mode, '+') != NULL;
     switch (mode[0]) {
@@ -150,7 +150,7 @@ FILE *prefetch_fopen(const char *path, const char *mode) {
 
 int prefetch_fclose(FILE *stream) {
     forget(stream);
-    /* The real one is closed with the stream; the table's entry before it. */
+    /* fclose() closes the real descriptor; the table's entry is removed before. */
     int fd = fileno(stream), kept = files_dup(fd, -1);
     files_close(fd);
     if (kept >= 0) {
@@ -182,7 +182,7 @@ FILE *prefetch_freopen(const char *path, const char *mode, FILE *stream) {
     return again;
 }
 
-/* Bytes there are at the stream's place, no more than asked for. */
+/* Number of bytes at the stream's position, at most the requested ones. */
 static uint64_t bytes_there(struct place *place, uint64_t bytes) {
     if (place->file != NULL && place->at < place->size &&
         bytes <= (uint64_t)(place->size - place->at))
@@ -191,7 +191,7 @@ static uint64_t bytes_there(struct place *place, uint64_t bytes) {
     struct opening *opening = files_lock(place->fd);
     if (opening == NULL)
         return bytes;
-    /* More than one read(2): no limit but the file's end. */
+    /* Possibly more than one read(2): only the end of the file limits it. */
     uint64_t there = 0, step;
     while (there < bytes && (step = opening_bytes(opening, place->fd, place->at + (int64_t)there,
                                                   bytes - there)) > 0)
@@ -202,7 +202,7 @@ static uint64_t bytes_there(struct place *place, uint64_t bytes) {
     return there;
 }
 
-/* Moves the place, and makes the call. */
+/* Moves the position, and counts and announces the read. */
 static uint64_t skip(struct place *place, uint64_t bytes) {
     uint64_t there = bytes_there(place, bytes);
     lane_read(place->file, place->fd, (uint64_t)place->at, there);
@@ -288,7 +288,7 @@ void prefetch_clearerr(FILE *stream) {
     place->ended = place->failed = false;
 }
 
-/* Moves the real stream to the place. */
+/* Moves the real stream to the position. */
 static void catch_up(struct place *place) {
     if (place->real != place->at)
         fseeko(place->stream, place->at, SEEK_SET);
@@ -299,7 +299,7 @@ static void catch_up(struct place *place) {
 void prefetch_whole(void) {
     pthread_mutex_lock(&lock);
     for (struct place *place = places; place != NULL; place = place->next) {
-        /* Other threads may be in the midst of theirs. One that is closed already is gone. */
+        /* Other threads may be using their streams. A stream that is closed already is gone. */
         if (place->given || !pthread_equal(place->user, pthread_self()) || raw_call(SYS_fcntl, place->fd, F_GETFD) < 0)
             continue;
         if (place->real != place->at)
@@ -308,13 +308,13 @@ void prefetch_whole(void) {
             ungetc(getc(place->stream), place->stream);
         place->given = true;
     }
-    /* What threads remember is looked at again. */
+    /* Threads must look their places up again. */
     atomic_fetch_add(&closings, 1);
     pthread_mutex_unlock(&lock);
     files_settle();
 }
 
-/* Before a call that reads, of these bytes as far as it is known. */
+/* Called before a call that reads, of these bytes as far as is known. */
 static int64_t before(struct place *place, uint64_t bytes) {
     struct opening *opening = files_lock(fileno(place->stream));
     bool blind = opening == NULL || opening->kind == BLIND;
@@ -329,18 +329,18 @@ static int64_t before(struct place *place, uint64_t bytes) {
     return since;
 }
 
-/* After it: enters where the real stream is now. */
+/* Called after it: takes over the position of the real stream. */
 static void after(struct place *place, int64_t since) {
     lane_wait_end(WAIT_DATA, since);
     int64_t from = place->at;
     place->real = place->at = ftello(place->stream);
     lane_fetched(place->at - from);
-    /* A call that reads nothing leaves the end of file as it was. */
+    /* A call that reads nothing leaves the end-of-file mark unchanged. */
     place->ended |= feof(place->stream);
     place->failed |= ferror(place->stream);
 }
 
-/* One call on the real stream; its result. */
+/* Makes one call on the real stream. */
 #define FETCH(stream, bytes, result, call)                                                         \
     struct place *place_ = place_of(stream);                                                       \
     int64_t since_ = before(place_, bytes);                                                        \
@@ -356,7 +356,7 @@ size_t fetch_fread(void *data, size_t size, size_t count, FILE *stream) {
 int fetch_getc(FILE *stream) {
     int character;
     struct place *near = place_of(stream);
-    /* The C library's own test for a character in the buffer: nothing to wait for. */
+    /* The C library's own test for a character in the buffer: there is nothing to wait for. */
     if (near->real == near->at && stream->_IO_read_ptr < stream->_IO_read_end) {
         lane_had(near->file, (uint64_t)near->at, 1);
         near->real = ++near->at;

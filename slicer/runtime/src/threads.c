@@ -1,4 +1,4 @@
-/* threads.c - the prefetch threads: that of main, and those that it makes. */
+/* threads.c - the prefetch threads: that of main, and those made by prefetch threads. */
 #include "threads.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include "raw.h"
 #include "trace.h"
 
-/* Of a prefetch thread, in bytes. */
+/* Stack of main's prefetch thread, in bytes. */
 #define STACK (8u << 20)
-/* A turn of a prefetch thread on a processor, in ns: the longest there is. */
+/* Time slice of a prefetch thread, in ns: the longest possible one. */
 #define TURN 100000000
 
-/* Waits there have been at each point. */
+/* Number of waits at each point so far. */
 static _Atomic uint32_t waits[FOREREAD_POINTS];
 
 void prefetch_exit(int status) {
@@ -40,7 +40,7 @@ void threads_wait(int point) {
     lane_wait_end(WAIT_POINT, since);
 }
 
-/* What a new prefetch thread is told. */
+/* Arguments of a new prefetch thread. */
 struct start {
     void *(*f)(void *);
     void *argument;
@@ -54,7 +54,7 @@ uint64_t threads_path(void) {
     return thread_path(lane_self->path, ++lane_self->made);
 }
 
-/* What sched_setattr(2) takes, in its first version. */
+/* Argument of sched_setattr(2), in its first version. */
 struct standing {
     uint32_t size;
     uint32_t policy;
@@ -64,10 +64,11 @@ struct standing {
     uint64_t runtime, deadline, period;
 };
 
-/* Has the calling thread, which computes, take its turns on a processor seldom and long at a time (from Linux 6.12 on): who
- * wakes there while it runs, the program before all, goes first. Else the program waits up to a turn, a millisecond, each
- * time that it is woken. Threads that this one makes have turns like any other's. It has the program's share of the
- * processors, no less: beside others' load a smaller one would keep it from getting ahead (AASFP gives it a larger one). */
+/* Gives the calling thread, which computes, rare and long time slices (from Linux 6.12 on): threads that wake on its
+ * processor while it runs, above all the program's, run first. Otherwise the program would wait up to a time slice,
+ * a millisecond, each time it is woken. Threads that this one makes have normal time slices. It has the program's
+ * share of the processors and no smaller one, which would keep it from getting ahead under load (AASFP gives it a
+ * larger one). */
 static void take_turns(void) {
     const struct standing standing = {
         .size = sizeof standing,
@@ -96,7 +97,7 @@ void threads_end(void) {
     lane_end("finished");
 }
 
-/* It stays the thread's lane: a fault in what is left of the thread is not everybody's. */
+/* The lane remains the thread's: a fault in the rest of the thread must not end the process. */
 void threads_leave(void) {
     lane_closes();
     lane_finish(lane_self, "finished");

@@ -1,4 +1,4 @@
-/* trace.c - the file that both sides' reads are written down in. */
+/* trace.c - the file in which the reads of both sides are written down. */
 #include "trace.h"
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define BYTES (sizeof(struct trace_head) + TRACE_ROOM * sizeof(struct trace_entry))
-/* While the program waits: between two looks, ns; how long at its end, and before it in all; and how long for who waits
- * itself, or has not begun. */
+/* For the program's waits, in ns: time between two checks; longest wait at its end, and longest sum of waits before;
+ * and how long it waits for prefetch threads that wait themselves or have not begun. */
 #define LOOK 100000
 #define PATIENCE 2000000000
 #define STALLED 20000000
@@ -20,11 +20,11 @@
 static char name[4096];
 static struct trace_head *head;
 static pid_t owner;
-/* The time that the program has waited before its end, ns. */
+/* Time that the program has waited before its end, ns. */
 static _Atomic int64_t followed;
-/* Whether the calling thread is in a read of the runtime's own. */
+/* True while the calling thread is in a read of the runtime itself. */
 static _Thread_local bool reads;
-/* The read that the calling thread entered last. */
+/* The last TRACE_READ entry of the calling thread. */
 static _Thread_local struct trace_entry *last;
 
 static struct trace_head *map(int fd) {
@@ -34,7 +34,7 @@ static struct trace_head *map(int fd) {
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* A file of its own for each process, and for each program that the process becomes. */
+/* Each process has its own file, and so has each program that the process executes. */
 static int make_file(const char *folder) {
     for (int n = 0; n < 100; n++) {
         int length = snprintf(name, sizeof name, "%s/%d.%d", folder, (int)getpid(), n);
@@ -54,7 +54,7 @@ void trace_begin(const struct trace_calls *calls) {
     int fd = make_file(folder);
     if (fd < 0 || ftruncate(fd, BYTES) != 0 || (head = map(fd)) == NULL)
         return;
-    /* Children of the program have nothing to add, and the prefetch process maps it for itself. */
+    /* Children of the program add nothing, and the prefetch process maps the file itself. */
     madvise(head, BYTES, MADV_DONTFORK);
     owner = getpid();
     head->room = TRACE_ROOM;
@@ -146,7 +146,8 @@ void trace_failed(void) {
         atomic_store(&head->failed, 1);
 }
 
-/* Whether no prefetch thread goes on: all have ended; or those that have not wait for the program, for a moment by now. */
+/* True if no prefetch thread will go on: all have ended, none can begin, or the remaining ones have been waiting for
+ * the program for some time. */
 static bool are_over(int64_t *stalled) {
     uint32_t begun = atomic_load(&head->begun), ended = atomic_load(&head->ended);
     bool wait = begun > 0 && ended + atomic_load(&head->waiting) >= begun;

@@ -1,11 +1,11 @@
 /*
- * untouched.c - memory for what the slice allocates and does not look at.
+ * untouched.c - memory that the slice allocates and does not use.
  *
- * The C library's malloc() writes beside each block, and so has the kernel fill a page with zeros for each block of a page
- * or more. Here a block is a number: addresses follow each other, nothing is written beside them, and nothing is used again.
- * It is memory all the same, of zeros, for a slice that writes to it after all.
+ * The C library's malloc() writes beside each block, so that the kernel fills a page with zeros for each block of a
+ * page or more. Here a block is only an address: blocks follow each other, nothing is written beside them, and no
+ * block is reused. It is real memory, filled with zeros, in case the slice writes to it.
  *
- * Invariant: what lies between `start` and `start + used` was given out; what is not there is the C library's.
+ * Invariant: addresses from `start` to `start + used` were given out here; all others are the C library's.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,17 +15,18 @@
 
 #include "../foreread_preexec.h"
 
-/* Addresses that are set aside, and by what of them memory grows: it counts towards the process's limit (quarantine.c). */
+/* Reserved address space, and the step in which it becomes memory, which counts towards the process's limit
+ * (quarantine.c). */
 #define ROOM (SIZE_MAX >> 24)
 #define STEP ((size_t)64 << 20)
-/* As malloc() aligns. */
+/* malloc()'s alignment. */
 #define ALIGNED ((size_t)16)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *start;
 static size_t used, grown;
 
-/* Whether there is memory for so many bytes more. With the lock held. */
+/* True if there is memory for this many bytes more. With the lock held. */
 static bool grows(size_t bytes) {
     if (start == NULL) {
         void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

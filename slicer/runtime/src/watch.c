@@ -1,12 +1,13 @@
 /*
- * watch.c - the watcher: the thread of the prefetch process that knows where the program is.
+ * watch.c - the watcher: the thread of the prefetch process that follows the program's progress.
  *
- * While the program reads what is on a list, it looks every few milliseconds: passes the entries whose call ID is
- * below the program's, tells the clients, wakes prefetch threads that wait for room. While the program does not read,
- * it sleeps until the program rings. It also ends prefetch threads that compute without end.
+ * While the program reads entries of a list, the watcher checks every few milliseconds: it passes the entries whose
+ * call ID is below the program's, tells the clients, and wakes prefetch threads that wait for room. While the
+ * program does not read, the watcher sleeps until the program rings. It also ends prefetch threads that compute
+ * without end.
  *
- * Invariant: the program rings only where `wake_at` says so, which is set before the watcher sleeps and looked
- * at once more after; a ring that is missed all the same costs no more than IDLE.
+ * Invariant: the program rings only at `wake_at`, which is set before the watcher sleeps; the counter is checked
+ * again afterwards. A ring that is missed nevertheless costs at most IDLE.
  */
 #include "watch.h"
 
@@ -17,25 +18,25 @@
 #include "hold.h"
 #include "process.h"
 
-/* Between looks, in ns: while something waits for the next one, while the program reads, and while it does
+/* Time between two checks, in ns: while a thread waits for the next one, while the program reads, and while it does
  * not. */
 #define SOON 1000000
 #define BUSY 4000000
 #define IDLE 50000000
-/* What a prefetch thread has on hold is released after this long, in ns. */
+/* Held reads of a prefetch thread are released after this time, in ns. */
 #define PATIENCE 1000000
-/* Between two looks at the program's rights, in ns: one takes 30 us, 0.3 % of a processor. */
+/* Time between two checks of the program's rights, in ns: one takes 30 us, 0.3 % of a processor. */
 #define RIGHTS 10000000
-/* Entries told at a time: a client counts no more of them as read (foreread_at). */
+/* Entries per report to a client: it counts no more of them as read (foreread_at). */
 #define TOLD 64
 
-/* Processor time a prefetch thread may use between two calls, in ns. */
+/* Processor time that a prefetch thread may use between two calls, in ns. */
 static int64_t cpu_most;
-/* What is to be done last, and whether it is time. */
+/* The function to be called at the end, and whether the end has come. */
 static void (*last)(void);
 static _Atomic bool ends;
 
-/* Passes what the program has read; whether that was anything. */
+/* Passes the entries that the program has read; true if there were any. */
 static bool pass(struct lane *lane, uint64_t calls) {
     pthread_mutex_lock(&lane->lock);
     uint64_t before = lane->passed;
@@ -52,7 +53,7 @@ static bool pass(struct lane *lane, uint64_t calls) {
     return passed > before;
 }
 
-/* Ends a thread that has computed for too long without a call. */
+/* Ends a thread that has computed too long without a call. */
 static void limit(struct lane *lane) {
     clockid_t clock;
     if (atomic_load(&lane->ended) != NULL || pthread_getcpuclockid(lane->thread, &clock) != 0)
@@ -67,7 +68,7 @@ static void limit(struct lane *lane) {
     }
 }
 
-/* One look at a lane; ns until the next. */
+/* Checks a lane; returns the time until the next check in ns. */
 static int64_t look(struct lane *lane) {
     limit(lane);
     pthread_mutex_lock(&lane->lock);
@@ -98,7 +99,7 @@ static int64_t look_at_all(void) {
     return next;
 }
 
-/* Has the program ring at its next read of something on a list; whether it has read meanwhile. */
+/* Makes the program ring at its next counted call if a list has entries; true if it has made one meanwhile. */
 static bool arm(void) {
     bool reads = false;
     for (struct lane *lane = lanes(); lane != NULL; lane = lane->next) {
@@ -110,8 +111,8 @@ static bool arm(void) {
     return reads;
 }
 
-/* Gives back what is of no use any more: all that is open, once there is no prefetch thread; then the process itself, once the
- * program has read what was announced. Only a report is still to come then. */
+/* Releases what is no longer needed: all open files, once there is no prefetch thread; then the process itself, once
+ * the program has read what was announced. If there is a report to write, the process stays for that. */
 static void retire(void) {
     static bool left;
     bool holds = false, retired = lanes() != NULL;
@@ -130,7 +131,7 @@ static void retire(void) {
         process_leave();
 }
 
-/* Ends the process where the program has given up rights. */
+/* Ends the process if the program's rights have changed. */
 static void check_rights(void) {
     static int64_t checked;
     int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -153,7 +154,7 @@ static void *watch(void *unused) {
         if (!atomic_load(&ends))
             shared_wait(&shared->bell, rung, next);
     }
-    /* Tells the clients the last of the program's reads. */
+    /* Tells the clients the program's last reads. */
     look_at_all();
     last();
     return unused;

@@ -1,13 +1,13 @@
-/* watch.h - the watcher: the thread of the prefetch process that knows where the program is. */
+/* watch.h - the watcher: the thread of the prefetch process that follows the program's progress. */
 #ifndef WATCH_H
 #define WATCH_H
 
 #include <stdint.h>
 #include <stdbool.h>
 
-/* `cpu_ns` is what a prefetch thread may use between two calls. */
+/* Starts the watcher. `cpu_ns` is the processor time that a prefetch thread may use between two calls. */
 bool watch_start(int64_t cpu_ns, void (*at_end)(void));
-/* Has it tell the clients the last of the program's reads, call at_end(), and end. */
+/* Makes the watcher tell the clients the program's last reads, call at_end(), and end. */
 void watch_end(void);
 
 #endif

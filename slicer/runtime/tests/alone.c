@@ -1,4 +1,4 @@
-/* alone.c - a translated program runs where prefetching cannot be had, or is not wanted. */
+/* alone.c - a translated program runs where prefetching is impossible or not wanted. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ static bool is_decided(const void *unused) {
     return is_slice_over(unused) || is_written(path_of("report"));
 }
 
-/* Ends when its prefetch thread has ended, or has told that it could not be. */
+/* Ends when its prefetch thread has ended, or has reported that there can be none. */
 static int program(int argc, char **argv) {
     CHECK(comes_true(is_decided, NULL));
     return runs_alone(argc, argv);
@@ -50,7 +50,7 @@ static void test_off(void) {
     CHECK(runs("alone").report[0] == '\0');
 }
 
-/* The dynamic linker says that there is no such library, and goes on. */
+/* The dynamic linker reports that there is no such library, and continues. */
 static void test_valgrind(void) {
     setenv("LD_PRELOAD", "/nonexistent/vgpreload_core.so", 1);
     CHECK(runs("alone").report[0] == '\0');
@@ -63,7 +63,7 @@ static void test_no_library(void) {
         FAIL("%s", outcome.report);
 }
 
-/* Leaves too little for the shared memory. */
+/* Leaves too little memory for the shared memory. */
 static void limit_memory(void) {
     unsigned long pages;
     FILE *statm = fopen("/proc/self/statm", "r");

@@ -1,8 +1,8 @@
 /*
- * calls.c - prefetch_* and fetch_* calls give what the real calls give.
+ * calls.c - prefetch_* and fetch_* calls give the results of the real calls.
  *
- * Random sequences of calls, on the same file, side by side. Outside a prefetch process the calls announce nothing
- * and do all else.
+ * Random sequences of calls on the same file, side by side. Outside a prefetch process the calls announce nothing
+ * and otherwise work as inside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static const char *make_text(void) {
     return path;
 }
 
-/* The same result and, where it is an error, the same errno. */
+/* The same result, and the same errno if it is an error. */
 #define SAME(ours, real)                                                                           \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -100,7 +100,7 @@ static void test_descriptors(void) {
     one_call(step, ours_too, real_too);
 }
 
-/* What a program's own code opens, closes and reads in between, as code does that is run as it is. */
+/* The program's own code, running unchanged, opens, closes and reads files in between. */
 static void test_unseen_opening(void) {
     const char *path = make_text();
     const char *other = make_file("other", 1);
@@ -203,7 +203,7 @@ static void test_opening(void) {
     struct stat facts;
     CHECK(fstat(fd, &facts) == 0 && facts.st_size == SIZE);
     CHECK((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
-    /* What the program is about to make is empty, and is not made. */
+    /* A file that the program is about to create is empty, and is not created. */
     int new = prefetch_open(path_of("new"), O_RDWR | O_CREAT, 0666);
     CHECK(new >= 0 && prefetch_read(new, 100) == 0 && access(path_of("new"), F_OK) != 0);
     CHECK(prefetch_creat(path, 0666) >= 0 && stat(path, &facts) == 0 && facts.st_size == SIZE);
@@ -212,22 +212,22 @@ static void test_opening(void) {
     stream = prefetch_freopen(path, "r", stream);
     CHECK(stream != NULL && prefetch_fread(stream, 1, SIZE * 2) == SIZE && prefetch_feof(stream));
     CHECK(prefetch_fclose(stream) == 0);
-    /* A file that grows. */
+    /* A growing file. */
     FILE *more = fopen(path, "a");
     CHECK(prefetch_lseek(fd, SIZE, SEEK_SET) == SIZE && prefetch_read(fd, 10) == 0);
     CHECK(fputs("abc", more) >= 0 && fclose(more) == 0);
     CHECK(prefetch_read(fd, 10) == 3);
-    /* A descriptor under another's number. */
+    /* A descriptor under the number of another. */
     int other = prefetch_open(path, O_RDONLY);
     CHECK(prefetch_dup2(fd, other) == other && prefetch_lseek(other, 0, SEEK_CUR) == SIZE + 3);
     CHECK(prefetch_dup3(fd, fd, 0) == -1 && errno == EINVAL && prefetch_dup3(fd, 40, O_CLOEXEC) == 40);
     CHECK(prefetch_lseek(40, 0, SEEK_CUR) == SIZE + 3);
-    /* What nobody prefetches under its number: that is of the file no more. */
+    /* A file that is not prefetched takes over the number: it no longer refers to the previous file. */
     int ends[2];
     CHECK(pipe(ends) == 0 && prefetch_dup2(ends[0], 40) == 40 && prefetch_lseek(40, 0, SEEK_CUR) == -1);
 }
 
-/* Files whose size says nothing of what is in them. */
+/* Files whose size is unrelated to their content. */
 static void test_pseudo(void) {
     const char *path = "/proc/filesystems";
     int step = 0, fd = prefetch_open(path, O_RDONLY), real = open(path, O_RDONLY);
@@ -276,7 +276,7 @@ static long faults(void) {
     return usage.ru_minflt;
 }
 
-/* More blocks than memory grows by at a time. */
+/* More blocks than fit into one step of the memory's growth. */
 static void test_untouched(void) {
     enum { BLOCKS = 2000, BLOCK = 65000 };
     static unsigned char *blocks[BLOCKS];

@@ -1,4 +1,4 @@
-/* check.c - running scenarios and watching them; files to read. */
+/* check.c - runs scenarios and observes them; creates files to read. */
 #include "check.h"
 
 #include <dirent.h>
@@ -93,7 +93,7 @@ void leave_sign(void) {
     (void)FOREREAD_UNCOUNTED(fetch_pread(fd, &byte, 1, 0));
 }
 
-/* All of a descriptor, to its end; without waiting beyond `seconds`. */
+/* Reads a descriptor to its end. */
 static void read_all(int fd, char *text, size_t bytes) {
     size_t have = 0;
     ssize_t got;
@@ -121,7 +121,7 @@ struct outcome run(const char *scenario, const char *argument) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        /* A process that is to report lives until it has. */
+        /* With a report, a process lives until it has written it. */
         if (getenv("CHECK_UNREPORTED") == NULL)
             setenv("FOREREAD_PREEXEC_REPORT", report, 1);
         setenv("CHECK_FOLDER", folder, 1);
@@ -172,7 +172,7 @@ bool is_closed(const struct outcome *outcome) {
     return sum == reported(outcome, "issued");
 }
 
-/* A file of /proc/PID, and how many bytes it has. */
+/* Reads a file of /proc/PID; returns its number of bytes. */
 static size_t read_proc(const char *pid, const char *name, char *text, size_t bytes) {
     char path[700];
     snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
@@ -185,7 +185,7 @@ static size_t read_proc(const char *pid, const char *name, char *text, size_t by
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Whether a thread of a process is named so. */
+/* True if a thread of a process has this name. */
 static bool has_thread(const char *pid, const char *wanted) {
     char path[600], name[32];
     snprintf(path, sizeof path, "/proc/%s/task", pid);
@@ -202,7 +202,7 @@ static bool has_thread(const char *pid, const char *wanted) {
     return found;
 }
 
-/* A prefetch process of this run, with such a thread if one is named; 0 if none is alive. */
+/* A prefetch process of this run, with a thread of the given name if there is one; 0 if none is alive. */
 static pid_t find(const char *thread) {
     pid_t found = 0;
     DIR *processes = opendir("/proc");
@@ -214,7 +214,7 @@ static pid_t find(const char *thread) {
         read_proc(entry->d_name, "comm", name, sizeof name);
         if (strcmp(name, "foreread-pre\n") != 0)
             continue;
-        /* Born by a scenario of this run: its environment is a copy. */
+        /* Born by a scenario of this run: its environment is a copy of the scenario's. */
         size_t bytes = read_proc(entry->d_name, "environ", environment, sizeof environment);
         read_proc(entry->d_name, "stat", state, sizeof state);
         bool dead = strstr(state, ") Z") != NULL || strstr(state, ") X") != NULL;
@@ -250,12 +250,12 @@ void await_slice(void) {
     CHECK(comes_true(is_slice_over, NULL));
 }
 
-/* Runs a test in a process of its own, which a failing one ends; its exit status, 1 if it was killed. */
+/* Runs a test in a separate process, which a failure ends. Returns its exit status, 1 if it was killed. */
 static int run_test(const struct test *test) {
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        /* A file there would be one more that the prefetch process knows. */
+        /* A regular file as standard input would be one more file that the prefetch process knows. */
         CHECK(freopen("/dev/null", "r", stdin) != NULL);
         test->run();
         exit(0);

@@ -1,9 +1,9 @@
 /*
- * check.h - tests of the runtime's laws.
+ * check.h - tests of the runtime.
  *
- * A test file consists of scenarios and tests. A scenario is a small program with its slice, as a translator would
- * leave it. A test runs scenarios, each as a process of its own that the test watches from outside. Run
- * without arguments, the file runs its tests; exit status 0, or 1 and what failed on stderr.
+ * A test file consists of scenarios and tests. A scenario is a small program with its slice, in the form that a
+ * translator would give it. A test runs scenarios, each in a separate process that the test observes from outside.
+ * Without arguments the file runs its tests; exit status 0, or 1 with the failures on stderr.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -16,7 +16,7 @@
 
 #include "../foreread_preexec.h"
 
-/* A program and its slice; both get what the test gave run(), from argv[1] on. */
+/* A program and its slice; both receive the test's arguments of run(), from argv[1] on. */
 struct scenario {
     const char *name;
     void (*slice)(int, char **);
@@ -28,12 +28,12 @@ struct test {
     void (*run)(void);
 };
 
-/* Seconds after which something that should have ended hangs, however busy the machine is. */
+/* Seconds after which a process that should have ended counts as hanging, however busy the machine is. */
 #define HANGS 20.0
 
-/* What a scenario came to. */
+/* The result of a scenario. */
 struct outcome {
-    /* As wait() has it. */
+    /* The status as returned by wait(). */
     int status;
     double seconds;
     /* Standard output. */
@@ -42,13 +42,13 @@ struct outcome {
     char report[2048];
 };
 
-/* Runs a scenario: argv[1] is its name, argv[2] `argument` if not NULL. Without a report where CHECK_UNREPORTED is set;
- * in the folder that CHECK_PLACE names. */
+/* Runs a scenario: argv[1] is its name, argv[2] `argument` if not NULL. With CHECK_UNREPORTED set there is no
+ * report; the scenario runs in the folder CHECK_PLACE. */
 struct outcome run(const char *scenario, const char *argument);
-/* A number or a string of a report; -1 or "" if it is not there. */
+/* A number or a string of a report; -1 or "" if it is missing. */
 double reported(const struct outcome *outcome, const char *name);
 const char *reported_text(const struct outcome *outcome, const char *name);
-/* Whether the report says what became of every byte issued. */
+/* True if the report accounts for every byte issued. */
 bool is_closed(const struct outcome *outcome);
 
 int check_main(int argc, char **argv, const struct scenario *scenarios, const struct test *tests);
@@ -65,36 +65,37 @@ int check_main(int argc, char **argv, const struct scenario *scenarios, const st
         if (!(condition))                                                                          \
             FAIL("%s", #condition);                                                                \
     } while (0)
-/* In a slice: the report says so. */
+/* For slices: a failure appears in the report. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
             abort();                                                                               \
     } while (0)
 
-/* A file of this many pages in the tests' folder, each beginning with its number; its path. */
+/* Creates a file of this many pages in the tests' folder, each beginning with its number; returns its path. */
 const char *make_file(const char *name, size_t pages);
-/* A path in the tests' folder; stays for the 15 after it of this thread. */
+/* A path in the tests' folder; valid for the next 15 calls of this thread. */
 const char *path_of(const char *name);
 /* Pages of a file that are in memory. */
 size_t resident(const char *path);
-/* Writes the file out, and has none of it in memory; whether that worked (not on every file system). */
+/* Writes the file out and drops it from memory; true if that worked (not on every file system). */
 bool make_cold(const char *path);
-/* Waits for up to twenty seconds until the condition holds; whether it does. */
+/* Waits up to twenty seconds for the condition; true if it holds. */
 bool comes_true(bool (*condition)(const void *), const void *argument);
-/* In a slice: leaves a sign that it has come so far, without a call. It is the first to read a certain file. */
+/* In a slice: leaves a sign that it has come this far, without a counted call. It is the first reader of a certain
+ * file. */
 void leave_sign(void);
-/* In a program: whether its slice has left that and has ended; a condition for comes_true(). */
+/* In a program: true if its slice has left the sign and has ended; a condition for comes_true(). */
 bool is_slice_over(const void *unused);
-/* Waits for it, however busy the machine is. */
+/* Waits for that, however busy the machine is. */
 void await_slice(void);
-/* Whether there is a file of this path that is not empty; a condition for comes_true(). */
+/* True if the path is of a file that is not empty; a condition for comes_true(). */
 bool is_written(const void *path);
 void sleep_ms(unsigned milliseconds);
 double now(void);
-/* Whether a prefetch process of this run is alive; a condition for comes_true(). */
+/* True if a prefetch process of this run is alive; a condition for comes_true(). */
 bool has_prefetch_process(const void *unused);
-/* The prefetch process of this run, once its slice runs. */
+/* The prefetch process of this run, as soon as its slice runs. */
 pid_t slicing_process(void);
 
 #endif

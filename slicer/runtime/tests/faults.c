@@ -1,4 +1,4 @@
-/* faults.c - whatever a prefetch thread does wrong, the program neither notices nor waits. */
+/* faults.c - the program neither notices errors of its prefetch thread nor waits for it. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-/* Read through a volatile: the compiler is to leave the faults in. */
+/* Volatile, so that the compiler does not remove the faults. */
 static volatile int zero;
 static int *volatile nowhere;
 
@@ -21,7 +21,7 @@ static void fpe(int argc, char **argv) {
     zero = argc / zero;
 }
 
-/* A page past the end of a mapped file. */
+/* A page beyond the end of a mapped file. */
 static void bus(int argc, char **argv) {
     (void)argc;
     int fd = prefetch_open(argv[2], O_RDONLY);
@@ -61,7 +61,7 @@ static void exits_at_once(int argc, char **argv) {
     _exit(3);
 }
 
-/* The C library finds out, says so on stderr, and aborts. */
+/* The C library detects this, reports it on stderr, and aborts. */
 static void heap(int argc, char **argv) {
     (void)argc, (void)argv;
     void (*volatile release)(void *) = free;
@@ -87,7 +87,7 @@ static void descriptors(int argc, char **argv) {
         ;
 }
 
-/* Handlers of the program's, which are not for the slice. */
+/* Signal handlers of the program, which must not run for the slice. */
 static void handle(int number) {
     (void)number;
     printf("handled\n");
@@ -149,7 +149,7 @@ TEST(test_memory, "memory", "abort")
 TEST(test_descriptors, "descriptors", "finished")
 
 static void test_loop(void) {
-    /* Longer than the program would be waited for. */
+    /* Longer than any wait for the program. */
     setenv("FOREREAD_PREEXEC_CPU", "3600", 1);
     unharmed("loop", 40, "with the program");
 }

@@ -1,7 +1,7 @@
 /*
- * figures.c - the long paper's Figures 2 and 3, as C: a file opened by the computation thread, its
- * descriptor and values handed over, reads prefetched. Where in the figures the prefetch thread reads for
- * both, here the program reads for itself: its input must not depend on the prefetch thread.
+ * figures.c - Figures 2 and 3 of the long paper in C: the computation thread opens a file and hands over its
+ * descriptor and values; reads are prefetched. Where the figures' prefetch thread reads for both threads, this
+ * program reads for itself, because its input must not depend on the prefetch thread.
  */
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -12,7 +12,8 @@
 #define PAGES 400
 #define PAGE 4096
 
-/* Pages of the data file in memory, waited for before the program reads: so the prefetch thread got them. */
+/* The program waits until this many pages of the data file are in memory before it reads: the prefetch thread has
+ * fetched them. */
 static size_t wanted;
 
 static bool is_there(const void *path) {
@@ -73,7 +74,7 @@ static void prefetch_figure_3(int argc, char **argv) {
     inform_close(fp);
 }
 
-/* The same, the configuration file being one that the prefetch thread can read by itself. */
+/* The same with a configuration file that the prefetch thread can read by itself. */
 static void prefetch_figure_3_alone(int argc, char **argv) {
     (void)argc;
     int index;
@@ -130,7 +131,7 @@ static void agrees(const char *scenario, double calls, double entries) {
         FAIL("%s", outcome.report);
     CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
     CHECK(reported(&outcome, "calls") == calls && reported(&outcome, "program_calls") == calls);
-    /* All that was announced was read; what lay between was not asked for. */
+    /* All announced bytes were read; the gaps between them were not requested. */
     CHECK(reported(&outcome, "entries") >= entries && reported(&outcome, "wasted") == 0);
     CHECK(is_closed(&outcome));
     double read = reported(&outcome, "useful") + reported(&outcome, "late");
@@ -147,7 +148,7 @@ static void test_figure_3(void) {
 }
 
 static void test_figure_3_alone(void) {
-    /* What was read for real needs no entry. */
+    /* Data that was really read needs no entry. */
     agrees("figure_3_alone", 2, 1);
 }
 

@@ -1,4 +1,4 @@
-/* filter.c - system calls of a slice have no effect outside, and those it needs work. */
+/* filter.c - system calls of a slice have no effect outside, and the calls that it needs work. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -17,10 +17,10 @@
 
 #include "check.h"
 
-/* The call fails because it is not allowed. */
+/* The call fails because the filter refuses it. */
 #define REFUSED(call) EXPECT((long)(call) == -1 && errno == EPERM)
 
-/* Gives a thread this standing among others on a processor (sched_setattr(2)). */
+/* Sets a thread's scheduling (sched_setattr(2)). */
 static long stand(pid_t thread, uint32_t policy, int32_t nice, uint32_t priority) {
     struct {
         uint32_t size, policy;
@@ -78,7 +78,7 @@ static void harms(int argc, char **argv) {
     REFUSED(syscall(SYS_copy_file_range, fd, NULL, fd, NULL, 1, 0));
 }
 
-/* Descriptor `fd` is open on the null device. */
+/* True if the descriptor is open on the null device. */
 static bool leads_nowhere(int fd) {
     struct stat facts;
     return fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 3);
@@ -113,7 +113,7 @@ static void uses(int argc, char **argv) {
     EXPECT(getpid() > 0 && getuid() == geteuid() && sysconf(_SC_NPROCESSORS_ONLN) > 0);
 }
 
-/* FIFOs and devices are not opened: that would be seen at their other end. */
+/* FIFOs and devices are not opened, which their other end would notice. */
 static void opens(int argc, char **argv) {
     (void)argc, (void)argv;
     int fifo = prefetch_open(path_of("fifo"), O_RDONLY);
@@ -125,7 +125,7 @@ static void opens(int argc, char **argv) {
     char name[64];
     ssize_t length = readlink(target, name, sizeof name);
     EXPECT(length == 9 && memcmp(name, "/dev/null", 9) == 0);
-    /* Its data cannot be had: the end. */
+    /* Its data is not available: the thread ends. */
     char byte;
     fetch_read(device, &byte, 1);
     abort();
@@ -158,7 +158,7 @@ static void test_harms(void) {
 }
 
 static void test_uses(void) {
-    /* The program has none of its standard descriptors but the one it writes to. */
+    /* The program has no standard descriptors except its output. */
     close(STDIN_FILENO);
     close(STDERR_FILENO);
     struct outcome outcome = finishes("uses");
@@ -170,7 +170,7 @@ static void test_opens(void) {
     CHECK(mkfifo(path_of("fifo"), 0666) == 0);
     struct outcome outcome = finishes("opens");
     CHECK(strcmp(reported_text(&outcome, "ended"), "needs data of what is no regular file") == 0);
-    /* Nobody reads it: opening it for writing without waiting says so. */
+    /* Opening it for writing without waiting fails, because nobody reads it. */
     CHECK(open(path_of("fifo"), O_WRONLY | O_NONBLOCK) == -1 && errno == ENXIO);
 }
 

@@ -1,4 +1,4 @@
-/* held.c - what the program has closed, locked or left is as it would be without a prefetch process. */
+/* held.c - files that the program has closed, locked or left are as they would be without a prefetch process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -30,14 +30,14 @@ static void announce(int fd) {
         prefetch_pread(fd, 4096, n * 7919 % 64 * 4096);
 }
 
-/* Has the file open for as long as the program lives. */
+/* Keeps the file open as long as the program lives. */
 static void stays(int argc, char **argv) {
     (void)argc, (void)argv;
     announce(prefetch_open(data(), O_RDONLY));
     foreread_synchronize(1, FOREREAD_WAIT);
 }
 
-/* Closes neither the file nor its mapping, and is over. */
+/* Closes neither the file nor its mapping, and ends. */
 static void forgets(int argc, char **argv) {
     (void)argc, (void)argv;
     int fd = prefetch_open(data(), O_RDONLY);
@@ -92,7 +92,7 @@ static int has_it_unmounted(int argc, char **argv) {
     return system(command) == 0 ? 9 : 1;
 }
 
-/* By a call that nobody sees. */
+/* By a call that the runtime does not replace. */
 static bool is_unmounted(const void *path) {
     long answer;
 #ifdef __x86_64__
@@ -112,7 +112,7 @@ static bool is_not_slicing(const void *pid) {
     return stat(path, &facts) != 0 || has_prefetch_process(NULL) == false;
 }
 
-/* The slice is over, and what it announced is read: nothing is held, and nobody is left to hold it. */
+/* The slice is over, and its announced reads are made: nothing is held, and no process is left to hold it. */
 static int waits_for_nothing(int argc, char **argv) {
     (void)argc, (void)argv;
 #ifndef __x86_64__
@@ -128,7 +128,7 @@ static int waits_for_nothing(int argc, char **argv) {
     return 9;
 }
 
-/* A mount name space with a file system of its own. */
+/* Makes a mount name space with its own file system. */
 static void make_mount(void) {
     CHECK(mkdir(mount_point(), 0700) == 0 || errno == EEXIST);
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -162,7 +162,7 @@ static void test_lease(void) {
 static void test_unmount(void) {
     setenv("FOREREAD_PREEXEC", "1", 1);
     make_mount();
-    /* The process has the program's working directory. */
+    /* The prefetch process has the program's working directory. */
     setenv("CHECK_PLACE", mount_point(), 1);
     must_pass("unmounts");
 }
@@ -205,7 +205,7 @@ static void copy_of_this(const char *to) {
     CHECK(system(command) == 0);
 }
 
-/* Runs a copy of this file, and then writes to it. How often that failed. */
+/* Runs a copy of this file and then opens the copy for writing, 20 times. Returns how often that failed. */
 static int busy(const char *scenario) {
     char program[512];
     int failed = 0;
@@ -236,14 +236,14 @@ static int busy(const char *scenario) {
 static void test_rewritten(void) {
     setenv("FOREREAD_PREEXEC", "1", 1);
     make_file("data", 64);
-    /* On a machine with much else to do the end of a process takes longer than it is waited for. */
+    /* On a busy machine a process may take longer to end than the program waits for it. */
     CHECK(busy("is_over") <= 5);
     CHECK(busy("is_over_at_once") <= 5);
 }
 
 /* ---- locks ---- */
 
-/* Whether another process finds the file locked. */
+/* True if another process finds the file locked. */
 static bool is_locked(const char *path) {
     int status;
     pid_t pid = fork();
@@ -261,7 +261,7 @@ static void nothing(int argc, char **argv) {
     (void)argc, (void)argv;
 }
 
-/* Came by exec with a lock on what its arguments name. */
+/* Has a lock, held across exec, on the file in its arguments. */
 static int was_given_a_lock(int argc, char **argv) {
     CHECK(is_locked(argv[2]));
     int lowest = dup(STDOUT_FILENO);
@@ -271,12 +271,12 @@ static int was_given_a_lock(int argc, char **argv) {
     if (may)
         foreread_create_prefetch_thread(nothing, argc, argv);
     CHECK(is_locked(argv[2]));
-    /* And no number is taken. */
+    /* No descriptor number is in use. */
     CHECK(dup(STDOUT_FILENO) == lowest);
     return 9;
 }
 
-/* Locks in the middle of its run, and uses all of the runtime that knows descriptors. */
+/* Locks the file in the middle of its run, and makes all calls of the runtime that use descriptors. */
 static int locks(int argc, char **argv) {
     (void)argc, (void)argv;
     slicing_process();
@@ -288,13 +288,13 @@ static int locks(int argc, char **argv) {
         CHECK(FOREREAD_COUNTED(pread(fd, page, sizeof page, n * 7919 % 64 * 4096)) == sizeof page);
     foreread_send_fd(1, fd);
     CHECK(is_locked(data()));
-    /* Parts with the prefetch process. */
+    /* Ends the prefetch process. */
     CHECK(umount("/nowhere/at/all") != 0);
     CHECK(is_locked(data()));
     return 9;
 }
 
-/* By exec, in a process that has the lock. */
+/* In a process that executes a program while it holds the lock. */
 static void test_lock_by_exec(void) {
     const char *file = make_file("locked", 64);
     make_file("sign", 1);
@@ -307,7 +307,7 @@ static void test_lock_by_exec(void) {
             struct flock lock = {.l_type = F_WRLCK};
             CHECK(fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0);
             setenv("CHECK_FOLDER", path_of(""), 1);
-            /* What tells that none is needed opens a file, too. */
+            /* The report that no prefetch process is needed opens a file, too. */
             if (n == 1)
                 setenv("FOREREAD_PREEXEC_REPORT", path_of("report"), 1);
             execl("/proc/self/exe", "scenario", "was_given_a_lock", file, (char *)NULL);
@@ -323,7 +323,7 @@ static void test_lock(void) {
     must_pass("locks");
 }
 
-/* ---- what the environment names ---- */
+/* ---- the file of the environment variable ---- */
 
 static void test_report(void) {
     const char *file = make_file("small", 1), *report = path_of("hostile");
@@ -356,7 +356,7 @@ static int looks(int argc, char **argv) {
     return 9;
 }
 
-/* A set-user-ID program has no prefetch process, looks at nothing for it, and believes nothing of its environment. */
+/* A set-user-ID program has no prefetch process, opens no file for it, and ignores its environment. */
 static void test_secure(void) {
     struct stat facts;
     char program[512], file[512], report[512];

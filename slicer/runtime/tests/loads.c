@@ -1,4 +1,4 @@
-/* loads.c - single loads from a mapped file, which have no call IDs of their own. */
+/* loads.c - single loads from a mapped file, which have no call IDs. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ static const char *prefetch_map(const char *path) {
     return mapped;
 }
 
-/* Records from the last to the first, with pages between them, their values one by one; twice. */
+/* Records from the last to the first, with pages between them and their values one by one; twice. */
 static void announces_records(int argc, char **argv) {
     (void)argc;
     const char *mapped = prefetch_map(argv[2]);
@@ -52,7 +52,7 @@ static int looks_at_records(int argc, char **argv) {
     return 0;
 }
 
-/* A column, a page from one value to the next. */
+/* A column with one page per value. */
 static void announces_column(int argc, char **argv) {
     (void)argc;
     const char *mapped = prefetch_map(argv[2]);
@@ -68,7 +68,7 @@ static int looks_at_column(int argc, char **argv) {
     return 0;
 }
 
-/* All of it, from the beginning. */
+/* The whole file, from the beginning. */
 static void announces_all(int argc, char **argv) {
     (void)argc;
     const char *mapped = prefetch_map(argv[2]);
@@ -98,7 +98,7 @@ static struct outcome passes(const char *scenario, double calls) {
 
 static void test_records(void) {
     struct outcome outcome = passes("records", 2 * RECORDS);
-    /* The second time they have been looked at a moment ago. */
+    /* The second time, the records were loaded recently. */
     CHECK(reported(&outcome, "entries") == RECORDS && reported(&outcome, "wasted") == 0);
 }
 

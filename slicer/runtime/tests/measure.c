@@ -1,4 +1,4 @@
-/* measure.c - what the calls cost the computation thread, and what a short program's prefetch process does. */
+/* measure.c - cost of the calls for the computation thread, and of the prefetch process for a short program. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ static double nanoseconds(double began, double times) {
     return (now() - began) * 1e9 / times;
 }
 
-/* Runs this program as one that lives for some ms, many times, with a prefetch process or without. */
+/* Runs this program many times as one that lives for some ms, with or without a prefetch process. */
 static void measure_short(const char *milliseconds, bool prefetched) {
     const int times = 200;
     char *const command[] = {"measure", "lives", (char *)milliseconds, NULL};
@@ -45,7 +45,7 @@ static void measure_short(const char *milliseconds, bool prefetched) {
            prefetched ? "" : "without", seconds * 1e6 / times, processor * 1e6 / times);
 }
 
-/* Computes for so long, counting calls. */
+/* Computes for this time and counts calls. */
 static int lives(double milliseconds) {
     for (double end = now() + milliseconds / 1000; now() < end;)
         foreread_call();
@@ -57,14 +57,14 @@ int main(int argc, char **argv) {
         foreread_create_prefetch_thread(slice, argc, argv);
         return lives(strtod(argv[2], NULL));
     }
-    /* So that prefetch processes, which are nobody's children, are reaped here. */
+    /* Prefetch processes are nobody's children: as a subreaper this process reaps them. */
     CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
     for (const char *const *span = (const char *const[]){"0", "1", NULL}; *span != NULL; span++) {
         measure_short(*span, false);
         measure_short(*span, true);
     }
     CHECK(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
-    /* A program of some size: its page tables are what cloning copies. */
+    /* Enlarges the program: cloning copies its page tables. */
     size_t megabytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     if (megabytes > 0) {
         char *data = malloc(megabytes << 20);

@@ -13,7 +13,7 @@ static void waits(int argc, char **argv) {
     (void)argc, (void)argv;
     for (int n = 0; n < 100; n++) {
         foreread_synchronize(3, FOREREAD_WAIT);
-        /* Set in this process only by the slice; the program's is sent. */
+        /* Each process has its own n; the program's is sent. */
         int sent;
         EXPECT(foreread_receive(0, &sent, sizeof sent) == sizeof sent && sent == n);
     }
@@ -32,7 +32,7 @@ static int signals(int argc, char **argv) {
     return 0;
 }
 
-/* Before, after and without the other side: a point out of range is none. */
+/* Signals early, also at points that do not exist. A wait on this side does nothing. */
 static int signals_early(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_synchronize(-1, FOREREAD_SIGNAL);
@@ -54,7 +54,7 @@ static void waits_twice(int argc, char **argv) {
 
 /* ---- channels ---- */
 
-/* Sizes from nothing to more than a page, all over the ring's end. */
+/* Sizes from 0 to more than a page, at all positions relative to the ring's end. */
 static size_t size_of(int n) {
     return (size_t)n * 7919 % 5000;
 }
@@ -73,7 +73,7 @@ static void receives(int argc, char **argv) {
             EXPECT(data[at] == byte_of(n));
         foreread_synchronize(0, FOREREAD_SIGNAL);
     }
-    /* The last one, and only so much of it. */
+    /* The last message, of which only two bytes are stored. */
     EXPECT(foreread_receive(9, data, 2) == 4 && data[0] == 'e' && data[1] == 'n');
 }
 
@@ -87,7 +87,7 @@ static int sends(int argc, char **argv) {
     (void)argc, (void)argv;
     for (int n = 0; n < MESSAGES; n++) {
         send_message(n);
-        /* 100 of them are a quarter of the ring: time to take them out. */
+        /* 100 messages are a quarter of the ring: time to take them out. */
         if (n % 100 == 0)
             sleep_ms(20);
     }
@@ -96,7 +96,7 @@ static int sends(int argc, char **argv) {
     return 0;
 }
 
-/* In another order than they are sent. */
+/* In another order than they were sent. */
 static void receives_backward(int argc, char **argv) {
     (void)argc, (void)argv;
     for (int channel = 9; channel >= 0; channel--) {
@@ -141,7 +141,7 @@ static void receives_fd(int argc, char **argv) {
     char line[8] = "";
     EXPECT(fetch_read(fd, line, 2) == 2 && strcmp(line, "3\n") == 0);
     EXPECT(prefetch_lseek(fd, 0, SEEK_CUR) == 3 * 4096 + 2);
-    /* A pipe's: a blind one. */
+    /* The descriptor of a pipe: a blind one. */
     fd = foreread_receive_fd(5);
     EXPECT(fd >= 0 && prefetch_read(fd, 10) == 10);
 }
@@ -157,7 +157,7 @@ static int sends_fd(int argc, char **argv) {
     return 0;
 }
 
-/* Standard input that is a file: from the program's place on, without moving it. */
+/* Standard input that is a file: read from the program's offset on, without moving that offset. */
 static void reads_input(int argc, char **argv) {
     (void)argc, (void)argv;
     char line[64];

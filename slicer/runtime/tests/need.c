@@ -1,4 +1,4 @@
-/* need.c - a prefetch thread begins where the program waits, and sleeps where it does not. */
+/* need.c - a prefetch thread begins if the program waits, and otherwise sleeps. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -6,9 +6,9 @@
 
 #include "check.h"
 
-/* Half the seconds after which a prefetch thread begins anyway (LONG_LIFE). */
+/* Half of the time after which a prefetch thread begins in any case (LONG_LIFE), in s. */
 #define SOON 0.1
-/* A machine with more to do has a program wait for its processor: then it is run again. */
+/* On a busy machine a program waits for its processor: then it is run again. */
 #define TRIES 50
 
 static void slice(int argc, char **argv) {
@@ -27,7 +27,7 @@ static void compute(double seconds) {
         ;
 }
 
-/* What a program does over and over. */
+/* Steps that a program repeats. */
 static void reads_at_once(void) {
     compute(20e-6);
     foreread_call();
@@ -42,7 +42,7 @@ static void computes(void) {
     compute(1e-3);
 }
 
-/* One wait in 200 calls, but many. */
+/* One wait per 200 calls, but many waits. */
 static void waits_seldom(void) {
     static unsigned calls;
     foreread_call();
@@ -56,7 +56,7 @@ static void sends(void) {
     reads_at_once();
 }
 
-/* Seconds and processor seconds of the program so far, but for what it takes to begin. */
+/* Time and processor time of the program at its beginning, without its start. */
 static double began, computed;
 
 static void begin(char **argv) {
@@ -65,7 +65,8 @@ static void begin(char **argv) {
     foreread_create_prefetch_thread(slice, 2, argv);
 }
 
-/* Does it until the slice has come, or for so long; 9, or 8 where the machine had it wait. */
+/* Repeats the step until the slice has begun, or for this time. Returns 9, or 8 if the machine made the program
+ * wait. */
 static int run_until(double seconds, void (*step)(void)) {
     while (now() - began < seconds && resident(path_of("sign")) == 0)
         for (int n = 0; n < 20; n++)
@@ -124,7 +125,7 @@ static int soon_threads(int argc, char **argv) {
     return run_until(SOON, reads_at_once);
 }
 
-/* Whether the slice came in one of the runs. */
+/* True if the slice began in one of the runs. */
 static bool comes(const char *scenario) {
     for (int tries = 0; tries < TRIES; tries++)
         if (run(scenario, NULL).out[0] == '1')

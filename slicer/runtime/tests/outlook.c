@@ -1,4 +1,4 @@
-/* outlook.c - a program that will wait for no file has no prefetch process. */
+/* outlook.c - a program that waits for no file has no prefetch process. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,14 +10,14 @@ static void slice(int argc, char **argv) {
     (void)argc, (void)argv;
 }
 
-/* What the translator leaves at the beginning of main; its own argument is "look", which is no file's name. */
+/* The translator's text at the beginning of main. The first argument is "looks", which is not the name of a file. */
 static int looks(int argc, char **argv) {
     if (foreread_may_wait(argc, argv, ""))
         foreread_create_prefetch_thread(slice, argc, argv);
     return 9;
 }
 
-/* One that reads what it is not given. */
+/* A program that reads files which are not in its arguments. */
 static int knows(int argc, char **argv) {
     char paths[4096] = {0};
     snprintf(paths, sizeof paths - 1, "%s", argv[2]);
@@ -26,19 +26,19 @@ static int knows(int argc, char **argv) {
     return 9;
 }
 
-/* Whether the scenario was without a prefetch process. */
+/* True if the scenario had no prefetch process. */
 static bool unneeded(const char *scenario, const char *argument) {
     struct outcome outcome = run(scenario, argument);
     CHECK(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 9);
     bool none = strcmp(reported_text(&outcome, "ended"), "not needed") == 0;
-    /* Over before it has begun, or not. */
+    /* With a prefetch process, whether the program ended before its slice began or not. */
     bool slept = strcmp(reported_text(&outcome, "ended"), "the program did not wait") == 0;
     if (!none && !slept && reported(&outcome, "threads") < 0)
         FAIL("%s", outcome.report);
     return none;
 }
 
-/* So that it holds more than is looked at in one piece. */
+/* A file with more bytes than are checked in one piece. */
 static const char *large_file(void) {
     return make_file("large", 1000);
 }
@@ -61,7 +61,7 @@ static void test_cold(void) {
     CHECK(!unneeded("looks", file));
 }
 
-/* The last pages of a large file. */
+/* Only the last pages of a large file are cold. */
 static void test_partly(void) {
     const char *file = large_file();
     if (!make_cold(file))
@@ -70,7 +70,7 @@ static void test_partly(void) {
     char page[4096];
     for (off_t at = 0; at < 900 * 4096; at += sizeof page)
         CHECK(pread(fd, page, sizeof page, at) == sizeof page);
-    /* The kernel reads no further ahead than this. */
+    /* The kernel reads ahead no further than this. */
     CHECK(posix_fadvise(fd, 990 * 4096, 0, POSIX_FADV_DONTNEED) == 0);
     close(fd);
     CHECK(!unneeded("looks", file));
@@ -87,7 +87,7 @@ static void test_option(void) {
     CHECK(!cold || !unneeded("looks", option));
 }
 
-/* The name of the scenario is all that is given, so it may be read as that of a file. */
+/* The scenario's name is the only argument: it could be the name of a file. */
 static void test_unknown(void) {
     CHECK(!unneeded("looks", NULL));
 }

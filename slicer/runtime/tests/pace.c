@@ -1,4 +1,4 @@
-/* pace.c - the prefetch thread ahead of the program: how far, and what comes too late. */
+/* pace.c - how far the prefetch thread gets ahead of the program, and reads that come too late. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,13 +21,13 @@ static void announces(int argc, char **argv) {
     leave_sign();
 }
 
-/* Comes when the program has gone past most of it. */
+/* Begins when the program has made most of its reads. */
 static void is_late(int argc, char **argv) {
     foreread_synchronize(0, FOREREAD_WAIT);
     announces(argc, argv);
 }
 
-/* A byte at a time. */
+/* One byte at a time. */
 static void in_bytes(int argc, char **argv) {
     (void)argc;
     FILE *file = prefetch_fopen(argv[2], "r");
@@ -36,7 +36,7 @@ static void in_bytes(int argc, char **argv) {
     leave_sign();
 }
 
-/* Two files, each in order, in turn. */
+/* Two files in turn, each in order. */
 static void in_order(int argc, char **argv) {
     (void)argc;
     int fd = prefetch_open(argv[2], O_RDONLY), other = prefetch_open(path_of("other"), O_RDONLY);
@@ -58,7 +58,7 @@ static void reads_itself(int argc, char **argv) {
     leave_sign();
 }
 
-/* Needs all data of a long index first. */
+/* First needs all data of a long index. */
 static void reads_index_first(int argc, char **argv) {
     (void)argc;
     char page[PAGE];
@@ -70,7 +70,7 @@ static void reads_index_first(int argc, char **argv) {
         prefetch_pread(other, PAGE, (off_t)(PAGES - 1 - n) * PAGE);
 }
 
-/* Needs all data of a file, which says what is read of another. */
+/* Needs all data of a file that decides which reads of another follow. */
 static void reads_index(int argc, char **argv) {
     (void)argc;
     char page[PAGE];
@@ -84,7 +84,7 @@ static void reads_index(int argc, char **argv) {
     leave_sign();
 }
 
-/* Has as much of a processor as the program. */
+/* Has the program's share of a processor. */
 static void has_share(int argc, char **argv) {
     (void)argc, (void)argv;
     EXPECT(getpriority(PRIO_PROCESS, 0) == atoi(getenv("CHECK_NICE")));
@@ -115,7 +115,7 @@ static bool is_issued(const void *path) {
     return resident(path) >= PAGES / 2;
 }
 
-/* Ends when half of what was announced is there and little of it is read. */
+/* Ends when half of the announced pages are in memory and few of them have been read. */
 static int leaves(int argc, char **argv) {
     (void)argc;
     CHECK(comes_true(is_issued, argv[2]));
@@ -126,8 +126,8 @@ static bool is_full(const void *path) {
     return resident(path) == QUEUE;
 }
 
-/* Reads nothing at first: the prefetch thread goes as far as the queue lets it. Then no faster than a thread keeps up with
- * that gets a processor only while the program sleeps. */
+/* At first reads nothing: the prefetch thread goes as far as the queue lets it. Then reads so slowly that a thread
+ * can keep up that gets a processor only while the program sleeps. */
 static int dawdles(int argc, char **argv) {
     (void)argc;
     CHECK(comes_true(is_full, argv[2]));
@@ -160,7 +160,7 @@ static int counts_bytes(int argc, char **argv) {
     return 0;
 }
 
-/* Takes longer for its calls than the program for its reads. */
+/* Needs more time for its calls than the program for its reads. */
 static void is_slow(int argc, char **argv) {
     (void)argc;
     leave_sign();
@@ -184,7 +184,7 @@ static int hurries_on(int argc, char **argv) {
     return 0;
 }
 
-/* Goes round without end, and needs no entry. */
+/* An endless loop without an entry. */
 static void goes_round(int argc, char **argv) {
     (void)argc;
     int fd = prefetch_open(argv[2], O_RDONLY);
@@ -210,7 +210,7 @@ static bool is_whole(const void *path) {
     return resident(path) == PAGES;
 }
 
-/* Has its file's pages where they are for as long as the prefetch thread looks. */
+/* The program's pages stay in memory while the prefetch thread checks them. */
 static int looks_on(int argc, char **argv) {
     (void)argc;
     await_slice();
@@ -218,7 +218,7 @@ static int looks_on(int argc, char **argv) {
     return 0;
 }
 
-/* The prefetch thread begins where the program is, or where it is not yet. */
+/* The prefetch thread begins when the program has made a call. */
 static int begins(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_call();
@@ -227,7 +227,7 @@ static int begins(int argc, char **argv) {
     return 0;
 }
 
-/* Reads with it. */
+/* Reads the file at the same time as the prefetch thread. */
 static int reads_along(int argc, char **argv) {
     (void)argc;
     foreread_synchronize(0, FOREREAD_SIGNAL);
@@ -251,7 +251,7 @@ static int begins_later(int argc, char **argv) {
     return 0;
 }
 
-/* Takes the first page of a file out of memory. */
+/* Drops the first page of a file from memory. */
 static void drop_first(const char *path) {
     int fd = open(path, O_RDONLY);
     CHECK(fd >= 0 && fsync(fd) == 0 && posix_fadvise(fd, 0, PAGE, POSIX_FADV_DONTNEED) == 0);
@@ -297,15 +297,15 @@ static void test_resident(void) {
         FAIL("%s", outcome.report);
 }
 
-/* Tries of what others may disturb. */
+/* Tries of tests that other processes may disturb. */
 enum { TURNS = 3 };
 
-/* In memory but for its first page, which is read last. */
+/* All pages are in memory except the first, which is read last. */
 static void test_first_cold(void) {
     const char *file = make_file("data", PAGES);
     drop_first(file);
     struct outcome outcome = run("looks_on", file);
-    /* Whoever clears all memory may come meanwhile, but not each time. */
+    /* Another process may drop all memory meanwhile, but not each time. */
     for (int turn = 0; turn < TURNS && outcome.status != 0; turn++) {
         drop_first(file);
         outcome = run("looks_on", file);
@@ -330,7 +330,7 @@ static void test_bytes(void) {
     struct outcome outcome = succeeds("counts_bytes");
     CHECK(reported(&outcome, "calls") == 4 * PAGE && reported(&outcome, "entries") == 4);
     CHECK(reported(&outcome, "coalesced") == 4 * (PAGE - 1));
-    /* A page that memory loses before it is read is neither useful nor late. */
+    /* A page that is evicted before it is read is neither useful nor late. */
     for (int turn = 0; turn < TURNS && !was_read(&outcome); turn++)
         outcome = succeeds("counts_bytes");
     if (!was_read(&outcome))
@@ -413,7 +413,7 @@ static void test_one_processor(void) {
         for (;;)
             ;
     }
-    /* Half of what was announced is there before the program reads. */
+    /* Half of the announced pages are in memory before the program reads. */
     struct outcome outcome = succeeds("leaves");
     kill(busy, SIGKILL);
     waitpid(busy, NULL, 0);

@@ -22,7 +22,7 @@
 #define NOBODY 65534
 #define SKIPPED 77
 
-/* Lives for as long as the program has it. */
+/* Lives as long as the program keeps it. */
 static void waits(int argc, char **argv) {
     (void)argc, (void)argv;
     foreread_synchronize(1, FOREREAD_WAIT);
@@ -52,7 +52,7 @@ static int do_setns(void) {
     return answer;
 }
 
-/* No header of the C library has it. */
+/* The C library's headers do not declare it. */
 int capset(void *version, const void *rights);
 
 static struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -65,7 +65,7 @@ static int do_secure(void) { return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT, 0, 0
 static int do_no_new(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
 static int do_dumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
-/* By number. */
+/* By syscall(), with a number. */
 static int by_setuid(void) { return (int)syscall(SYS_setuid, NOBODY); }
 static int by_setgroups(void) { return (int)syscall(SYS_setgroups, 0, NULL); }
 static int by_capset(void) { return (int)syscall(SYS_capset, &version, none); }
@@ -78,7 +78,7 @@ static int by_pivot(void) {
     return (int)syscall(SYS_pivot_root, path_of("root"), old);
 }
 
-/* What a program that reads and writes needs, and what this test asks after it. All else kills. */
+/* Calls that a program needs to read and write, and that this test makes afterwards. Any other call kills. */
 static const int allowed[] = {SYS_read, SYS_pread64, SYS_write, SYS_exit_group, SYS_ppoll,
 #ifdef SYS_poll
                               SYS_poll,
@@ -117,7 +117,7 @@ static const struct {
     {"capset by number", by_capset}, {"chroot by number", by_chroot},
     {"unshare by number", by_unshare}, {"filter", do_filter},
     {"filter by number", by_filter}, {"prctl by number", by_prctl},
-    /* Last: it moves the test's own root, too. */
+    /* Last, because it moves the test's own root, too. */
     {"pivot_root by number", by_pivot},
 };
 #define CALLS (sizeof calls / sizeof calls[0])
@@ -127,14 +127,14 @@ static bool has_ended(int process, int milliseconds) {
     return poll(&ends, 1, milliseconds) == 1;
 }
 
-/* A process, to be asked whether it has ended. */
+/* A descriptor of a process, to find out whether it has ended. */
 static int watch(pid_t pid) {
     int process = (int)syscall(SYS_pidfd_open, pid, 0);
     CHECK(process >= 0 && !has_ended(process, 0));
     return process;
 }
 
-/* Makes a call; when that returns there is no prefetch process any more, and the program goes on. */
+/* Makes a call. When it returns there is no prefetch process any more, and the program continues. */
 static int gives_up(int argc, char **argv) {
     CHECK(argc == 3);
     int process = watch(slicing_process());
@@ -146,7 +146,7 @@ static int gives_up(int argc, char **argv) {
     }
     if (!has_ended(process, 0))
         return 1;
-    /* Under a filter a call that rings would be the end. */
+    /* Under the filter a call that rings would kill the program. */
     for (int count = 0; count < 100; count++)
         foreread_call();
     foreread_synchronize(1, FOREREAD_SIGNAL);
@@ -166,7 +166,7 @@ static int fails(int argc, char **argv) {
     return 9;
 }
 
-/* Past everything that could see the call. */
+/* By a system call that neither the runtime nor the C library sees. */
 static int unseen(int argc, char **argv) {
     (void)argc, (void)argv;
     int process = watch(slicing_process());
@@ -203,25 +203,25 @@ static int has_few(int argc, char **argv) {
     CHECK((status_of(pid, "CapEff:", 16) & ~most) == 0);
     CHECK(status_of(pid, "CapInh:", 16) == 0 && status_of(pid, "CapAmb:", 16) == 0);
     CHECK(status_of(pid, "NoNewPrivs:", 10) == 1);
-    /* The program has what it had. */
+    /* The program still has its rights. */
     CHECK(status_of(getpid(), "NoNewPrivs:", 10) == 0);
     return 9;
 }
 
 static bool is_hidden(const void *given) {
-    /* What may not be dumped belongs to root, whoever it runs as. */
+    /* The /proc files of a process that may not be dumped belong to root, whoever it runs as. */
     char path[64];
     struct stat facts;
     snprintf(path, sizeof path, "/proc/%d/status", *(const int *)given);
     return stat(path, &facts) == 0 && facts.st_uid == 0;
 }
 
-/* As a user without rights, which the process is born as. */
+/* The process is born as a user without rights. */
 static int hides(int argc, char **argv) {
     CHECK(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
     CHECK(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
     foreread_create_prefetch_thread(waits, argc, argv);
-    /* The next process but one: nobody else makes any in between, or the one after is looked at in vain. */
+    /* The prefetch process has one of the next process IDs, unless many other processes start at the same time. */
     pid_t pid = 0;
     for (double end = now() + 20; pid == 0 && now() < end; sleep_ms(2))
         for (pid_t next = getpid() + 1; next < getpid() + 2000 && pid == 0; next++) {
@@ -237,7 +237,7 @@ static int hides(int argc, char **argv) {
     if (pid == 0)
         return SKIPPED;
     CHECK(comes_true(is_hidden, &pid));
-    /* Of its memory nothing is shown to its own user. */
+    /* Even its own user cannot read its memory. */
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     CHECK(open(path, O_RDONLY) < 0 && errno == EACCES);
@@ -253,7 +253,7 @@ static void as_root(void) {
 }
 
 static bool passes(const char *scenario, const char *argument) {
-    /* What follows comes without the report, which a process that ends at once does not write in time. */
+    /* Without the report, because a process that ends at once cannot write it in time. */
     struct outcome outcome = run(scenario, argument);
     int status = WIFEXITED(outcome.status) ? WEXITSTATUS(outcome.status) : -1;
     if (status == SKIPPED)
@@ -261,7 +261,7 @@ static bool passes(const char *scenario, const char *argument) {
     return status == 9 || status == SKIPPED;
 }
 
-/* A root folder to change to, in a mount name space of the test's own. */
+/* A new root folder, in the test's own mount name space. */
 static void make_root(void) {
     const char *root = path_of("root");
     char old[512];

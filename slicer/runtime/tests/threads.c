@@ -1,4 +1,4 @@
-/* threads.c - a prefetch thread for each thread that reads, with call IDs of their own. */
+/* threads.c - one prefetch thread per thread that reads, each with its own call IDs. */
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static void *reads(void *argument) {
     for (int n = PAGES - 1; n >= 0; n--) {
         CHECK(pread(fd, page, PAGE, (off_t)n * PAGE) == PAGE);
         foreread_call();
-        /* At a pace of its own. */
+        /* Each thread at its own pace. */
         if (n % 100 == 0)
             sleep_ms(1 + *(char *)argument % 4);
     }
@@ -51,7 +51,7 @@ static int program(int argc, char **argv) {
     pthread_t threads[THREADS], other;
     for (int n = 0; n < THREADS; n++)
         CHECK(foreread_pthread_create(&threads[n], NULL, reads, names[n]) == 0);
-    /* One that the prefetch thread does not know of counts nothing. */
+    /* A thread without a counterpart in the prefetch process does not count. */
     CHECK(pthread_create(&other, NULL, reads_unknown, names[0]) == 0);
     for (int n = 0; n < THREADS; n++)
         CHECK(pthread_join(threads[n], NULL) == 0);

@@ -1,4 +1,4 @@
-/* unseen.c - nothing the program can look at shows that there is a prefetch process. */
+/* unseen.c - the program cannot see that there is a prefetch process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ static volatile sig_atomic_t children;
 static int *volatile heap;
 static volatile char *shared_by_others;
 
-/* Reads for ever, at the pace of the program. */
+/* Reads forever, at the pace of the program. */
 static void reads(int argc, char **argv) {
     (void)argc, (void)argv;
     int fd = prefetch_open(path_of("data"), O_RDONLY);
@@ -48,7 +48,7 @@ static int waits(int argc, char **argv) {
     CHECK(wait(NULL) == -1 && errno == ECHILD);
     CHECK(waitpid(-1, NULL, WNOHANG | __WALL) == -1 && errno == ECHILD);
     CHECK(children == 0);
-    /* A child of its own is the only one it has. */
+    /* The program's own child is its only one. */
     pid_t pid = fork();
     if (pid == 0)
         _exit(7);
@@ -58,7 +58,7 @@ static int waits(int argc, char **argv) {
     return 0;
 }
 
-/* A subreaper gets orphans as children: not this one. */
+/* A subreaper gets orphans as children, but not the prefetch process. */
 static int adopts(int argc, char **argv) {
     (void)argc, (void)argv;
     signal(SIGCHLD, on_child);
@@ -67,7 +67,7 @@ static int adopts(int argc, char **argv) {
     return 0;
 }
 
-/* Descriptors that are open, as a set of the numbers below 64. */
+/* The open descriptors below 64, as a set. */
 static uint64_t open_now(void) {
     uint64_t open = 0;
     for (int fd = 0; fd < 64; fd++)
@@ -75,7 +75,7 @@ static uint64_t open_now(void) {
     return open;
 }
 
-/* At the beginning of main. */
+/* The open descriptors at the beginning of main. */
 static uint64_t open_before;
 
 static int looks(int argc, char **argv) {
@@ -99,7 +99,7 @@ static int keeps_memory(int argc, char **argv) {
     return 0;
 }
 
-/* The pipe's other end is the test's: it sees the end of it when the program ends. */
+/* The test holds the pipe's other end, which ends when the program ends. */
 static int writes(int argc, char **argv) {
     (void)argc, (void)argv;
     printf("done");
@@ -188,12 +188,12 @@ static void test_wait(void) {
     succeeds("waits_for_dead");
 }
 
-/* Runs a scenario of which no report is wanted. */
+/* Runs a scenario without a report. */
 static void succeeds_unreported(const char *scenario, bool subreaper) {
     pid_t pid = fork();
     if (pid == 0) {
         setenv("CHECK_FOLDER", path_of("."), 1);
-        /* Kept across exec: the scenario is one from its beginning. */
+        /* Kept across exec: the scenario is a subreaper from its beginning. */
         CHECK(prctl(PR_SET_CHILD_SUBREAPER, subreaper) == 0);
         execl("/proc/self/exe", "scenario", scenario, (char *)NULL);
         _exit(127);
@@ -207,7 +207,7 @@ static void test_subreaper(void) {
     succeeds_unreported("adopts", true);
 }
 
-/* Some of them end while their prefetch processes are being made ready. */
+/* Some of them end while their prefetch processes are being prepared. */
 static void test_short(void) {
     make_file("data", 4);
     for (int n = 0; n < 50; n++)

@@ -1,4 +1,4 @@
-// PREFETCH annotations: with one, only the files of the variables so marked are prefetched.
+// PREFETCH annotations: if there are any, only the files of the annotated variables are prefetched.
 //: KEEPS prefetch_pread(film, 10, i * 100)
 //: DROPS other
 //: FILE one data

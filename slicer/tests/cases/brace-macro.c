@@ -1,4 +1,4 @@
-// Where main begins is in the midst of a macro: nothing can be put there.
+// The brace of main is in the middle of a macro: nothing can be inserted there.
 //: STATUS main refused
 //: WHY main its brace stands in a macro
 //: UNCHANGED

@@ -1,4 +1,4 @@
-// Braces that are macros: main begins at one, and turns of a loop are counted at another.
+// Braces that are macros: main begins with one, and iterations of a loop are counted at another.
 //: STATUS main sliced
 //: PROGRAM begin if (foreread_may_wait(0, 0, "data\0" "")) foreread_create_prefetch_thread(
 //: PROGRAM i++) begin foreread_call();

@@ -1,4 +1,4 @@
-// What the translator's compiler has built in and the program's may not have: a program asks for it.
+// A built-in function of the translator's compiler that the program's compiler may lack: the program tests for it.
 //: STATUS turn sliced
 //: DATA data 65536
 //: RUN
@@ -37,7 +37,7 @@ int main(void)
 	for (int n = 0; n < 30; n++) {
 		at = turn(at);
 		sum = sum * 3 + (pread(fd, &c, 1, at % 65536) == 1 ? c : 0);
-		/* The two threads are of one mind. */
+		/* Both threads get the same result. */
 		if (at % 5 == 0)
 			pread(fd, &c, 1, 7);
 	}

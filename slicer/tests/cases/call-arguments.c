@@ -1,4 +1,4 @@
-// Section 4.2: through arguments, pointers to results, and return values, over two functions deep.
+// Section 4.2: through arguments, pointers to results, and return values, across two levels of calls.
 //: STATUS main sliced
 //: STATUS where sliced
 //: STATUS load sliced

@@ -1,4 +1,4 @@
-// A function that a library calls and that reads: how often it is called depends on what it answers.
+// A callback of a library function reads: its result decides how often the library calls it.
 //: KEEPS qsort(places, 100, sizeof (*places), pf_compare)
 //: KEEPS fetch_pread(fd, &p, 1, *(const int *)a)
 //: DATA data 65536

@@ -1,4 +1,4 @@
-// Of a ?: the branches with something kept.
+// Branches of ?: with kept parts.
 //: KEEPS if (!(n % 2)) {
 //: DROPS else {
 //: DATA data 65536

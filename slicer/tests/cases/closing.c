@@ -1,4 +1,4 @@
-// Whether a file that nobody prefetches could be closed decides where the program reads.
+// The result of closing a file that is not prefetched decides where the program reads.
 //: STATUS main sliced
 //: DROPS fclose(log)
 //: ASSUMED closing.c:10: fclose() succeeds

@@ -1,4 +1,4 @@
-// Complex numbers decide.
+// Complex numbers decide where the program reads.
 //: KEEPS z *= 1i
 //: DATA data 65536
 //: RUN

@@ -1,5 +1,5 @@
-// Calls of one function are told apart: one call's data decides where the program reads next and is fetched, the others'
-// is announced.  A buffer is handed on by functions between.
+// Calls of one function are distinguished: the data of one call decides where the program reads
+// next and is fetched, the reads of the others are announced. Functions between pass the buffer on.
 //: STATUS get sliced
 //: KEEPS (to ? fetch_pread(fd, to, bytes, at) : prefetch_pread(fd, bytes, at));
 //: KEEPS pf_get(fd, &link, sizeof (link), n * 3000L);
@@ -24,7 +24,7 @@ static int whole(int fd, unsigned char *to, long bytes, long at)
 	return get(fd, to, bytes, at) == bytes;
 }
 
-/* Used otherwise, too: no buffer. */
+/* With another use: no buffer. */
 static long start(int fd, unsigned char *first)
 {
 	pread(fd, first, 4, 0);

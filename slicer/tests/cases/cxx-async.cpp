@@ -1,5 +1,5 @@
-// What std::async runs has a prefetch thread, where it is sure to be a thread of its own; the answer is handed over there,
-// too.
+// The function of a std::async has a prefetch thread if it certainly runs in a thread of its own;
+// the prefetch thread returns the result, too.
 //: STATUS work sliced
 //: STATUS Reader::run sliced
 //: STATUS later refused

@@ -1,5 +1,5 @@
-// A descriptor that the constructor of a class hands to that of the class it is made from; and one that another
-// constructor of its own is given. What the constructor of a base class keeps a pointer to is the object that is made.
+// A constructor passes a descriptor to that of its base class, and one to another constructor of its
+// class. A pointer that the base class's constructor keeps is to the object that is constructed.
 //: STATUS File::get sliced
 //: KEEPS prefetch_pread(
 //: KEEPS Step steps[2] = {1, 2};

@@ -1,5 +1,5 @@
-// Names for the parts of an object: of a structure, of an array, and of what functions give for them, the C++ library's
-// and the program's.
+// Names for the parts of an object: of a structure, of an array, and of values that functions of
+// the C++ library and of the program return.
 //: STATUS main sliced
 //: KEEPS auto [from, step] = shape;
 //: KEEPS for (const auto &[name, place] : index) {

@@ -1,4 +1,4 @@
-// A constructor that the C++ library runs: what calls it there is kept, and it counts for itself.
+// A constructor that the C++ library runs: the library's call is kept, and the constructor counts for itself.
 //: STATUS Table::Table whole
 //: WHY Table::Table counted: it is a constructor
 //: STATUS main sliced

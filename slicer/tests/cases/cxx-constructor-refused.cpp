@@ -1,5 +1,5 @@
-// A constructor that asks standard input would find nothing there in the prefetch thread: it is announced by nobody, nor
-// is what it calls for it. Of a destructor that reads it is not known when it is run.
+// A constructor that reads standard input would find nothing there in the prefetch thread: its reads
+// and those of its callees are not announced. It is unknown when a destructor that reads is run.
 //: STATUS Choice::Choice refused
 //: WHY Choice::Choice it is a constructor
 //: STATUS peek sliced

@@ -1,5 +1,5 @@
-// A constructor that reads is run as it is by both threads, and its text counts its reads in both; what is made of it
-// by the compiler, too.
+// Both threads run a constructor that reads unchanged, and its text counts its reads in both; also
+// the constructors that the compiler adds.
 //: STATUS Index::Index whole
 //: WHY Index::Index counted: it is a constructor
 //: STATUS File::at sliced

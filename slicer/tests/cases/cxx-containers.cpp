@@ -1,4 +1,4 @@
-// What a reference leads to that stands in a container is part of the container: paths are completed in place.
+// The referent of a reference into a container is part of the container: paths are completed in place.
 //: STATUS main sliced
 //: KEEPS for (std::basic_string<char> &name : names) { name += ".dat"; }
 //: DATA a.dat 50000

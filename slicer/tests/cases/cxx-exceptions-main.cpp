@@ -1,4 +1,4 @@
-// A main all of which is a try block; its handlers are the end, and so what is thrown is the prefetch thread's end.
+// A main that is one try block: its handlers end the program, so an exception ends the prefetch thread.
 //: STATUS get sliced
 //: STATUS main sliced
 //: KEEPS prefetch_exit(1)

@@ -1,5 +1,5 @@
-// A function that does nothing but to throw: the program goes on where that is caught, with what its variables have been given
-// before, and meanwhile.
+// A function that only throws: the program continues in the handler, with the values that its
+// variables got before and meanwhile.
 //: KEEPS leave();
 //: KEEPS base = 40 * n;
 //: KEEPS step = 7;

@@ -1,5 +1,5 @@
-// Exceptions that are put together by functions of their class, other temporary objects, and templates with numbers of a
-// namespace.
+// Exceptions composed by member functions of their class, other temporary objects, and templates
+// with constants of a namespace as arguments.
 //: STATUS get sliced
 //: STATUS main sliced
 //: KEEPS catch (const trouble::Error &error)

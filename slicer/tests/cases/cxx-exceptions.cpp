@@ -1,5 +1,5 @@
-// Exceptions that the program catches and goes on after are thrown and caught in the prefetch thread, too: of its own, of
-// constructors that run as they are, and of the library. What handlers read is announced.
+// Exceptions after which the program continues are thrown and caught in the prefetch thread, too: its own,
+// those of constructors that run unchanged, and those of the library. Reads of handlers are announced.
 //: STATUS get sliced
 //: STATUS File::get sliced
 //: STATUS main sliced

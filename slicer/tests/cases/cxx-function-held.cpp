@@ -1,5 +1,5 @@
-// Functions that a std::function holds: where they are named the prefetch version is, and a pointer is asked which it is.
-// What is given before main both threads run as it is, as they do what the library calls otherwise.
+// Functions held by a std::function: a name is replaced by the prefetch version's, a pointer is compared with each function.
+// Functions passed before main are run by both threads unchanged, as are those that the library calls in other ways.
 //: STATUS main sliced
 //: KEEPS std::function<void (long)> kept = pf_look;
 //: KEEPS text = static_cast<void (*)(const char *)>(&pf_see_2);

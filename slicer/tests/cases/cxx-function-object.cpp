@@ -1,5 +1,5 @@
-// What a std::function holds is called where one of its signature is, in whatever unit: lambda expressions that read are
-// sliced where they are made.
+// The target of a std::function is called wherever one of its signature is called, in any unit:
+// lambda expressions that read are sliced where they are created.
 //: STATUS main sliced
 //: STATUS times pure
 //: STATUS other pure

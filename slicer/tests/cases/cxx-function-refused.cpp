@@ -1,5 +1,5 @@
-// What calls a std::function must be known: not a thread, nor what std::async may run later, nor a function that is in no unit. Nor is it known
-// when an object ends; and what the library calls as it is must do the same in both threads.
+// Callers of a std::function must be known: no thread, nothing that std::async may run later, no function outside all units.
+// A destructor's time is unknown, too; and functions that the library calls unchanged must do the same in both threads.
 //: STATUS main sliced
 //: STATUS operator() refused
 //: WHY operator() a function of the library calls it

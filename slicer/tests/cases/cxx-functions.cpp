@@ -1,5 +1,5 @@
-// Functions in namespaces, overloaded, with references and default arguments; what is printed stands outside of
-// all namespaces, and says whose it is.
+// Functions in namespaces, overloaded, with references and default arguments; the printed text is
+// outside of all namespaces and qualifies their names.
 //: STATUS main sliced
 //: STATUS store::block sliced
 //: STATUS store::place pure

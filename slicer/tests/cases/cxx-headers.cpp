@@ -1,5 +1,5 @@
-// Functions of a header that several units include: of each the linker takes any unit's, so all have the same text. They
-// are sliced once.
+// Functions of a header that several units include: the linker takes each from any unit, so their
+// text is the same in all. They are sliced once.
 //: STATUS File::get sliced
 //: STATUS File::next sliced
 //: STATUS first sliced

@@ -1,4 +1,4 @@
-// Standard input as a stream of the C++ library: what comes from there cannot be sent.
+// Standard input as a stream of the C++ library: its data cannot be sent.
 //: UNCHANGED
 //: STATUS main refused
 //: WHY main a stream of the C++ library

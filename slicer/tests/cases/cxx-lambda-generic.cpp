@@ -1,4 +1,4 @@
-// A generic lambda expression that is used for arguments of one type is what is made of it.
+// A generic lambda expression that is called with arguments of one type stands for its one instantiation.
 //: STATUS main sliced
 //: KEEPS auto at = [fd](long place) -> int
 //: KEEPS prefetch_pread(fd, 1, place)
@@ -28,7 +28,7 @@ int main()
 		pread(fd, &c, 1, place);
 		sum += c;
 	});
-	// Of several types.
+	// With several types.
 	auto several = [fd](auto place) {
 		unsigned char c = 0;
 		pread(fd, &c, 1, place);

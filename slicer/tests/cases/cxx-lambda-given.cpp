@@ -1,4 +1,4 @@
-// A lambda expression that is given away is run as it is where it is needed and reads nothing.
+// A lambda expression that is passed on runs unchanged if it is needed and reads nothing.
 //: KEEPS [&](int a, int b) -> bool
 //: KEEPS return weight[a % 2] * a < weight[b % 2] * b;
 //: STATUS main sliced

@@ -1,5 +1,5 @@
-// A lambda expression that reads, handed to functions of the C++ library and of the program's own: it is sliced where it
-// is made, and what calls it is kept.
+// A lambda expression that reads, passed to functions of the C++ library and of the program: it is
+// sliced where it is created, and the calls that run it are kept.
 //: STATUS main sliced
 //: KEEPS std::for_each(places.begin(), places.end(),
 //: KEEPS prefetch_pread(fd, 1, place)

@@ -1,5 +1,5 @@
-// A lambda expression in a member function captures the object: the parameter self. What it counts for itself it goes on
-// counting. An index that one changes by reference may be anything.
+// A lambda expression in a member function captures the object: the parameter self. A captured copy
+// keeps its value from call to call. An index that is changed by reference may have any value.
 //: KEEPS [self]
 //: KEEPS mutable -> void
 //: KEEPS self->step

@@ -1,5 +1,5 @@
-// One that is given away and changes something, or reads, may be called by anybody: where it is needed, the function around it
-// is left whole.
+// A lambda expression that is passed on and changes a variable, or reads, may be called by anyone:
+// if it is needed, the function around it is left whole.
 //: UNCHANGED
 //: STATUS main refused
 //: WHY main lambda expression that is left whole

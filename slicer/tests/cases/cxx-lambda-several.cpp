@@ -1,5 +1,5 @@
-// A generic lambda expression that is used for arguments of several types is all that is made of it: each is sliced, and the
-// types of what it is called with say which it is.
+// A generic lambda expression that is called with arguments of several types stands for all its
+// instantiations: each is sliced, and the types of its arguments select one.
 //: STATUS main sliced
 //: KEEPS auto several = prefetch_overloads([fd, base](int place, long unneeded) -> unsigned char
 //: KEEPS several((int)(5), (long)(0));
@@ -22,7 +22,7 @@
 
 template <typename F, typename... T> static void all(F of, T &...each) { (of(each), ...); }
 
-// Each of several would have what it has copied, and changes, to itself: left whole, with what is around it.
+// Each instantiation would have its own copy of the captured values that change: left whole, with the function around it.
 static int mutating(int fd)
 {
 	int n = 0;
@@ -61,7 +61,7 @@ int main()
 	};
 	sum += mutating(fd) + counting(fd);
 	sum += several(5, 3) + several(7000L, 4) + several(short(600), 2);
-	// By reference: which it is, and whether it may be changed, are of the type.
+	// By reference: the type selects the instantiation, and says whether the argument may be changed.
 	auto look = [&](const auto &what, int at) {
 		decltype(what + 0) value = 0;
 		pread(fd, &value, sizeof value, at + what);

@@ -1,5 +1,5 @@
-// Lambda expressions that are only called are sliced where they stand: what they read is announced and counted, what they
-// capture is what they name. The result of one decides where another reads.
+// Lambda expressions that are only called are sliced in place: their reads are announced and counted,
+// and they capture the variables that they name. The result of one decides where another reads.
 //: KEEPS auto place = [&](int i) -> int
 //: KEEPS auto look = [&fd, &at, place](int i) -> unsigned int
 //: KEEPS prefetch_pread(fd, 1, place(i) + at)

@@ -1,4 +1,4 @@
-// Around the reads, classes of the C++ library: what decides where to read runs as it is, what does not is gone.
+// Classes of the C++ library around the reads: those that decide where to read run unchanged, the others are gone.
 //: STATUS main sliced
 //: STATUS fetch sliced
 //: KEEPS std::string path = "da"; path += "ta"; int fd = prefetch_open(path.c_str(), O_RDONLY);

@@ -1,4 +1,4 @@
-// Where main has no name for the number of its arguments, it cannot look at them first.
+// If main has no name for the number of its arguments, it cannot check the files of its arguments first.
 //: STATUS main sliced
 //: PROGRAM { foreread_create_prefetch_thread(pf_main, 0, argv);
 //: DATA data 70000

@@ -1,4 +1,4 @@
-// NULL and nullptr are no place that anything is sent from.
+// NULL and nullptr as destinations: nothing is sent for such arguments.
 //: STATUS main sliced
 //: DROPS __null
 //: PROGRAM time(NULL); foreread_send(

@@ -1,5 +1,5 @@
-// What is private to a class can be named where access is not checked: types, functions that are left whole, members that
-// have no address of their own.
+// Private names of a class that need a compiler without access checks: types, functions that are
+// left whole, members without an address of their own.
 //: STATUS Index::Index whole
 //: STATUS Index::entry sliced
 //: STATUS Index::sum sliced

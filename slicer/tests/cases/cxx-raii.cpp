@@ -1,5 +1,5 @@
-// A class that opens in its constructor and closes in its destructor: both are run as they are, and the file is
-// found by its descriptor.
+// A class that opens a file in its constructor and closes it in its destructor: both run unchanged,
+// and the file is found by its descriptor.
 //: STATUS File::File refused
 //: WHY File::File constructor
 //: STATUS File::~File refused

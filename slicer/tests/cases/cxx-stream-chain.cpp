@@ -1,5 +1,5 @@
-// A stream of the C++ library that is a file, read by several operators in a row: it is read again, and what it says decides
-// where the program reads.
+// A stream of the C++ library on a file, read by several operators in a row: it is read again, and
+// its data decides where the program reads.
 //: STATUS main sliced
 //: KEEPS while (index >> name >> place)
 //: TEXT index a 100\nb 70000\nc 40000\nd 160000\n

@@ -1,5 +1,5 @@
-// A template that is used for a type without a name elsewhere, as a lambda expression's, runs as it is: what reads there is
-// announced by nobody.
+// A template instantiated with a type without a name elsewhere, such as a lambda expression's, runs
+// unchanged: its reads are not announced.
 //: STATUS each refused
 //: WHY each known in one function only
 //: STATUS main sliced

@@ -1,5 +1,5 @@
-// What is made from one template has parts of its trees in common: this, jumps, and what says the same in all of them.
-//: STATUS Reader::take sliced
+// Instantiations of one template share parts of their trees: this, jumps, and other parts that do
+// not depend on the arguments.
 //: STATUS Reader::find sliced
 //: STATUS skip sliced
 //: STATUS until sliced
@@ -21,7 +21,7 @@ static unsigned char header[8];
 class Reader {
 public:
 	explicit Reader(int fd) : fd(fd) {}
-	// The object that it is called on is that of all.
+	// The expression for the object is shared by all instantiations.
 	template <typename T> T take()
 	{
 		T value = 0;
@@ -49,7 +49,7 @@ private:
 	long place = 0;
 };
 
-// Jumps that are needed for each other.
+// Jumps that need each other.
 template <typename T> static int until(int fd, T limit)
 {
 	int n = 0;
@@ -63,7 +63,7 @@ template <typename T> static int until(int fd, T limit)
 	return n;
 }
 
-// What is read into the object itself; one of them is called by nobody.
+// A read into the object itself; one instantiation is never called.
 struct Link {
 	unsigned char next;
 	template <int Base> void follow(int fd)
@@ -73,7 +73,7 @@ struct Link {
 };
 template void Link::follow<900>(int fd);
 
-// A read that says the same in both.
+// A read that is the same in both.
 template <int Times> static int skip()
 {
 	int sum = 0;

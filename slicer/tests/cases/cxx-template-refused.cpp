@@ -1,5 +1,5 @@
-// One text is counted in all that are made of it or in none: where it does not say the same for all, or the program would
-// have to send, both threads run all of them as they are, or nobody announces them.
+// A template's text is counted in all instantiations or in none: if it differs between them, or the
+// program would have to send, both threads run all of them unchanged, or they are not announced.
 //: STATUS some whole
 //: WHY some counted: it is one of several that are made from a template
 //: STATUS asks refused

@@ -1,5 +1,5 @@
-// Functions that are made from one template have one text, which counts for all of them: each is sliced for itself, and
-// only that reads for real whose data is looked at.
+// Instantiations of one template share one text, which counts for all of them: each is sliced
+// separately, and only the one whose data is used really reads.
 //: STATUS load sliced
 //: STATUS main sliced
 //: KEEPS pf_load(fd, 30000);

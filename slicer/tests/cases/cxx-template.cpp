@@ -1,5 +1,5 @@
-// What a template is used for is sliced as if it were written out, or run as it is where it only computes; what its class
-// alone may know takes nothing else with it.
+// Instantiations are sliced as if they were written out, or run unchanged if they only compute; a
+// private name of the class leaves nothing else whole.
 //: STATUS scaled pure
 //: STATUS look sliced
 //: STATUS Blocks<char>::read sliced

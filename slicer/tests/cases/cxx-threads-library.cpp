@@ -1,5 +1,5 @@
-// Threads of the C++ library that read have a prefetch thread each: of a function, a member function, a lambda expression;
-// as variables, in arrays and in containers.
+// Threads of the C++ library that read have a prefetch thread each: with a function, a member
+// function, a lambda expression; as variables, in arrays and in containers.
 //: STATUS work sliced
 //: STATUS Reader::run sliced
 //: STATUS main sliced

@@ -1,4 +1,4 @@
-// Threads that read, numbers from standard input, and lines of it, as C++ has them of the C library.
+// Threads that read, and numbers and lines from standard input, by the C library's functions in C++.
 //: STATUS work sliced
 //: STATUS main sliced
 //: KEEPS prefetch_pthread_create(&thread, nullptr, pf_work, &job)

@@ -1,4 +1,4 @@
-// Units in C and in C++, which call each other and through each other's pointers.
+// Units in C and in C++ that call each other, also through pointers.
 //: STATUS next_block sliced
 //: STATUS index::Table::at sliced
 //: KEEPS extern "C" void pf_each(void (*what)(int), int fd);

@@ -1,4 +1,4 @@
-// A class that only one function knows has no name elsewhere.
+// A class local to a function has no name elsewhere.
 //: UNCHANGED
 //: STATUS main refused
 //: WHY main it calls Order::next(), which is virtual, and may mean that of a class without a name

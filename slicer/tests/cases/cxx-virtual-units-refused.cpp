@@ -1,4 +1,4 @@
-// A class without a name in another unit cannot be asked for from here.
+// A class without a name in another unit cannot be tested for from this unit.
 //: UNCHANGED
 //: STATUS main refused
 //: WHY main it calls Order::next(), which is virtual, and may mean that of a class without a name

@@ -1,4 +1,4 @@
-// A function of another unit cannot be named where its class is not known: that unit says whether an object has it.
+// A function of another unit cannot be named if its class is unknown here: that unit tests an object's class.
 //: STATUS main sliced
 //: STATUS Backward::next sliced
 //: STATUS Twice::next sliced

@@ -1,5 +1,5 @@
-// A virtual call: which function it is, the object says, in both threads.
-// The program's arguments are counted though they have no name.
+// A virtual call: the object decides in both threads which function is called. The program's
+// arguments are counted although they have no name.
 //: PROGRAM foreread_create_prefetch_thread(pf_main, argc, 0);
 //: STATUS main sliced
 //: STATUS Backward::next pure

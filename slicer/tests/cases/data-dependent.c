@@ -1,4 +1,4 @@
-// Addresses that are in the data: a chain of blocks. The links are really read, the payload is not.
+// Addresses inside the data: a chain of blocks. The links are really read, the payload is not.
 //: KEEPS fetch_pread(fd, &next, sizeof next, at)
 //: KEEPS prefetch_pread(fd, 24, at + 8)
 //: DROPS sum

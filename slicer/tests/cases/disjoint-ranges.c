@@ -1,4 +1,4 @@
-// Data is looked at in one part of a file and written in another: only the opening is waited for.
+// Data is used in one part of a file and written in another: the thread waits only for the opening.
 //: KEEPS fetch_pread(fd, &index, sizeof index, (off_t)i * (off_t)sizeof index)
 //: DROPS foreread_synchronize(2
 //: DATA data 70000

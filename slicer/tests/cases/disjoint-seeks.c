@@ -1,5 +1,5 @@
-// Ranges that a seek right before the read or the write makes are told apart as those of pread() and pwrite(): only the
-// opening is waited for.
+// Ranges after a seek right before the read or the write are distinguished like those of pread()
+// and pwrite(): the thread waits only for the opening.
 //: KEEPS fetch_read(fd, &index, sizeof index)
 //: DROPS foreread_synchronize(2
 //: DATA data 70000

@@ -1,4 +1,4 @@
-// Divisions by what may be a power of two are made by the runtime's functions, others as they are.
+// The runtime's functions make divisions by possible powers of two; other divisions are unchanged.
 //: KEEPS prefetch_quotient(at, size)
 //: KEEPS prefetch_remainder(at, size)
 //: KEEPS at / 16
@@ -22,7 +22,7 @@ int main(void)
 			long wide = at;
 			unsigned char byte = 0;
 			off_t place = at / size * 50L + at % size + at / 16 + wide / (long)size;
-			/* What is in front of the file is not read, and so has no part in the count. */
+			/* Bytes in front of the file are not read and not counted. */
 			if (place >= 0) {
 				pread(fd, &byte, 1, place);
 				sum = sum * 31 + byte + (unsigned)place;

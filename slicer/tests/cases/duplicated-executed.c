@@ -1,4 +1,4 @@
-// What a child makes of its standard input before it executes another program is nothing to what the program reads there.
+// A child that replaces its standard input before it executes another program does not affect the program's own reads.
 //: STATUS main sliced
 //: KEEPS foreread_receive
 //: KEEPS prefetch_pread(fd, 1, atoi(line) * 9000L)

@@ -1,4 +1,4 @@
-// A file under the number of standard input: the stream, too, is of it, and what is put back is not.
+// A file with the number of standard input: the stream reads it, too, until the old input is put back.
 //: STATUS main sliced
 //: KEEPS prefetch_dup2(fd, fileno(stdin));
 //: KEEPS prefetch_fseek(stdin, n * 9000L + c, SEEK_SET);

@@ -1,4 +1,4 @@
-// Numbers that dup2() and dup3() give descriptors: constants, what holds one, what is duplicated from them.
+// Numbers assigned by dup2() and dup3(): constants, variables with a number, duplicates of such descriptors.
 //: STATUS main sliced
 //: STATUS use sliced
 //: KEEPS pf_use(0)
@@ -34,7 +34,7 @@ int main(void)
 	int fd = open("data", O_RDONLY), held = 43;
 	unsigned sum;
 	unsigned char c[3] = {0};
-	/* No descriptor, however it is asked. */
+	/* No descriptor, in all variants. */
 	unsigned long most = 18446744073709551615UL, nearly = 18446744073709551614UL;
 	if (dup2(fd, 0) < 0)
 		return 1;

@@ -1,4 +1,4 @@
-// A number that is computed, or is the lowest that is free, is known for nobody's: nothing is read ahead.
+// A number that is computed, or is the lowest free one, is unknown: nothing is prefetched.
 //: UNCHANGED
 //: STATUS main whole
 //: FILE data unused

@@ -1,4 +1,4 @@
-// A descriptor that dup2() gives a number which is written out: reads by the number are of the file.
+// dup2() gives a descriptor a literal number: reads with that number are of the file.
 //: STATUS main sliced
 //: KEEPS if (prefetch_dup2(fd, 0) < 0)
 //: KEEPS prefetch_lseek(0, (19 - n) * 9000L, SEEK_SET);

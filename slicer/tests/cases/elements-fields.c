@@ -1,6 +1,6 @@
-// Elements of an array in a structure are told apart as those of one that is a variable, for all objects of the type
-// together. What goes through a pointer, an index that is not known or the memory as a whole may concern any, and so may
-// what is done to the members of a union.
+// Elements of an array in a structure are distinguished like those of a variable, for all objects
+// of the type together. An access through a pointer, by an unknown index or to the memory as a
+// whole may be of any element, and so may an access to a member of a union.
 //: KEEPS index->start[0] = 300
 //: DROPS start[1]
 //: KEEPS index->any[0] = 40

@@ -1,5 +1,5 @@
-// A pointer into an array may lead to each element, and what a loop writes beyond its constant bounds, or is left early,
-// to any.
+// A pointer into an array may lead to each element. A loop that writes beyond its constant bounds,
+// or is left early, may write any element.
 //: KEEPS shift(&places[1])
 //: KEEPS places[0] = 7
 //: KEEPS late[k] = 70 * k

@@ -1,4 +1,4 @@
-// An array that two units share: what either does to one element is told from what is done to another.
+// An array that two units share: accesses of either unit to different elements are distinguished.
 //: KEEPS shared[0] = 300
 //: DROPS shared[1]
 //: DATA data 70000

@@ -1,5 +1,5 @@
-// Elements named by constants are told apart, and so are the halves that two loops go through: what concerns others is
-// dropped. An index that is not known may be any.
+// Elements named by constants are distinguished, and so are the halves that two loops run through:
+// code for other elements is dropped. An unknown index may be of any element.
 //: KEEPS files[0] = prefetch_open("data", O_RDONLY)
 //: DROPS files[1]
 //: DROPS limits[1]

@@ -1,4 +1,4 @@
-// A test for less than zero whose branch goes on elsewhere is no failure: it is half of a search.
+// A test for less than zero whose branch continues elsewhere is no failure: it is half of a search.
 //: KEEPS if (c < 0)
 //: KEEPS at = n.left % 60;
 //: KEEPS at = n.right % 60;

@@ -1,5 +1,5 @@
-// Branches that look like failures and decide where is read: by break, goto, return, through pointers and calls, nested,
-// asked for by == -1 and by != 0, in conditional expressions.
+// Branches that look like failures and decide where the program reads: by break, goto, return,
+// through pointers and calls, nested, tested by == -1 and by != 0, in conditional expressions.
 //: KEEPS to(&at, probe);
 //: KEEPS if (compare(probe, 2) == -1)
 //: KEEPS if (compare(probe, 3) != 0)
@@ -27,7 +27,7 @@ static void move(unsigned *at)
 	*at = (*at + 11) % 100;
 }
 
-/* By return, of no error and of what looks like one: the caller reads where it says. */
+/* By return, of no error and of a value like an error: the caller reads at the returned place. */
 static int chosen(unsigned char probe)
 {
 	if (compare(probe, 0) < 0)

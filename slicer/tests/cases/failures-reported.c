@@ -1,5 +1,5 @@
-// What reports and goes on elsewhere is a failure unless something that it assigns is needed; so is what leaves by a label
-// at the end, after it has closed what is open.
+// A branch that reports and continues elsewhere is a failure unless a value that it assigns is
+// needed; so is a branch that leaves by a label at the end after closing its files.
 //: DROPS leave(
 //: DROPS memcmp
 //: KEEPS if (block[1] == 77)

@@ -1,5 +1,5 @@
-// Checks of what was read: a branch that only reports and leaves is assumed not to be taken, if telling
-// would need the data; one that can be told without is kept.
+// Checks of data that was read: a branch that only reports and leaves is assumed not to be taken if
+// deciding it needs the data; a branch that can be decided without is kept.
 //: KEEPS prefetch_pread(fd, sizeof block, i * 100)
 //: KEEPS if (i > 60)
 //: DROPS sum

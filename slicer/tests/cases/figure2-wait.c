@@ -1,5 +1,5 @@
-// The example of the long paper's Figure 2, with its synchronization: the prefetch thread opens the file
-// once the program has.
+// The example of the long paper's Figure 2, with its synchronization: the prefetch thread opens the
+// file after the program.
 //: ARGS --open=wait
 //: PROGRAM { if (foreread_may_wait(0, 0, "mydata.dat\0" "")) foreread_create_prefetch_thread(pf_main, 0, 0);
 //: PROGRAM fp = open("mydata.dat", O_RDONLY); foreread_synchronize(1, FOREREAD_SIGNAL);

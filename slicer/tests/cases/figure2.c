@@ -1,5 +1,5 @@
-// The same, as it is done by default: the path is known and nobody writes the file, so that nothing is waited
-// for.
+// The same with the defaults: the path is known and nobody writes the file, so that the prefetch
+// thread does not wait.
 //: PROGRAM { if (foreread_may_wait(0, 0, "mydata.dat\0" "")) foreread_create_prefetch_thread(pf_main, 0, 0);
 //: PROGRAM fp = open("mydata.dat", O_RDONLY);
 //: PROGRAM read(fp, &data[99-i], 4); foreread_call();

@@ -1,5 +1,5 @@
-// The example of the long paper's Figure 3: the descriptor and what a configuration file says are
-// shared through channels. Here the program reads and sends: a prefetch thread that has died loses no input.
+// The example of the long paper's Figure 3: the descriptor and the value in a configuration file are shared
+// through channels. Here the program reads and sends: no input is lost if the prefetch thread has died.
 //: ARGS --open=send --config=send
 //: PROGRAM fp = open("mydata.dat", O_RDONLY); foreread_send_fd(1, fp);
 //: PROGRAM fseek(config_fp, 10, SEEK_SET); fscanf(config_fp, "%d", &index); foreread_send(2, &index, sizeof(index));

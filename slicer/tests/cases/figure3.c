@@ -1,4 +1,4 @@
-// The same by default: a file that the program only reads is read by the prefetch thread for itself.
+// The same with the defaults: the prefetch thread itself reads a file that the program only reads.
 //: PROGRAM fscanf(config_fp, "%d", &index); foreread_call();
 //: KEEPS config_fp = prefetch_fopen("config.dat", "r"); prefetch_fseek(config_fp, 10, SEEK_SET);
 //: KEEPS fetch_fscanf(config_fp, "%d", &index);

@@ -1,4 +1,4 @@
-// Functions that are called through a union, or a cast, with other arguments than they have: as an obstack's are.
+// Functions called through a union or a cast with other arguments than their own, like those of an obstack.
 //: KEEPS place((size_t)(self))
 //: KEEPS extra(self, n)
 //: STATUS next sliced

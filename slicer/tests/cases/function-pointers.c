@@ -1,4 +1,4 @@
-// Calls through pointers whose targets are known: the prefetch version of whichever it is.
+// Calls through pointers with known targets: the prefetch version of the target is called.
 //: KEEPS foreread_target == (__typeof__(foreread_target))forward ?
 //: KEEPS foreread_target == (__typeof__(foreread_target))backward ?
 //: DROPS pf_unrelated

@@ -1,4 +1,4 @@
-// Of what is reached only by a name that is resolved when the program is loaded.
+// Functions reached only by a name that is resolved when the program is loaded.
 //: STATUS fast whole
 //: WHY fast counted: it may be called by a name that is resolved when the program is loaded
 //: STATUS main sliced

@@ -1,5 +1,5 @@
-// What may be called by a name that is resolved when the program is loaded is run as it is by both threads, and its text
-// counts its reads in both.
+// Both threads run a function that may be called by a name resolved at load time unchanged, and its
+// text counts its reads in both.
 //: STATUS fast whole
 //: WHY fast counted: it may be called by a name that is resolved when the program is loaded
 //: STATUS slow whole

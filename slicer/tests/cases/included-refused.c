@@ -1,4 +1,4 @@
-// A header that is included twice, and one that asks which headers there are, cannot stand in place of their #include.
+// A header that is included twice, and one that tests for headers, cannot replace their #include.
 //: STATUS main sliced
 //: STATUS twice sliced
 //: KEEPS FOREREAD_UNCOUNTED(fetch_pread(fd, &c, 1, at * 1000))

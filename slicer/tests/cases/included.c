@@ -1,5 +1,5 @@
-// What an included file reads is counted in its text, which stands in place of its #include: lines and names are as they
-// were. What is included once is so still, and where a name in quotes is looked for does not change.
+// Reads of an included file are counted in its text, which replaces its #include: lines and names stay the
+// same. Files included once are still included once, and quoted names are searched in the same places.
 //: STATUS main sliced
 //: STATUS look sliced
 //: STATUS more sliced

@@ -1,4 +1,4 @@
-// scanf and read from standard input: numbers and bytes are sent, with the results the loop looks at.
+// scanf and read from standard input: numbers and bytes are sent, with the results that the loop tests.
 //: PROGRAM foreread_send(1, &n, sizeof(n));
 //: KEEPS foreread_receive(1, &n, sizeof(n));
 //: DATA data 4096

@@ -1,4 +1,4 @@
-// goto, switch, early return, break and continue: kept where they decide about a read, and no others.
+// goto, switch, early return, break and continue: kept only where they decide about a read.
 //: DROPS puts
 //: KEEPS goto again;
 //: KEEPS switch (i % 5)

@@ -1,5 +1,5 @@
-// A function that is left whole reads where the program is: what was announced before it moved no data, and what comes
-// after it goes on where it has stopped.
+// A function that is left whole reads at the program's position: reads announced before it moved no
+// data, and reads after it continue where it stopped.
 //: STATUS next whole
 //: STATUS number whole
 //: STATUS main sliced

@@ -1,5 +1,5 @@
-// A function that is left whole and reads what cannot be told does not have what it calls left whole: that is not counted for
-// it, and sliced for others.
+// A function that is left whole and makes reads that cannot be known does not leave its callees
+// whole: they are not counted while it runs, and are sliced for others.
 //: STATUS look sliced
 //: STATUS chosen refused
 //: STATUS main sliced
@@ -19,7 +19,7 @@ static int look(int fd, long at)
 	return c;
 }
 
-/* Computed labels are not sliced, and it asks standard input. */
+/* Computed labels are not sliced, and it reads standard input. */
 static int chosen(int fd)
 {
 	static void *const ways[] = {&&one, &&one};

@@ -1,4 +1,4 @@
-// A function that is left whole is run as it is by what needs it, and takes nothing else with it.
+// A function that is left whole runs unchanged if it is needed, and no other function is left whole with it.
 //: STATUS scramble refused
 //: WHY scramble assembler
 //: STATUS main sliced

@@ -1,4 +1,4 @@
-// getline from standard input: each side has a buffer of its own.
+// getline from standard input: each side has its own buffer.
 //: KEEPS __builtin_realloc(
 //: DATA data 4096
 //: INPUT 5\n1000\na longer line that makes the buffer grow, and grow, and grow, and grow, and grow, and grow, and grow\n3\n

@@ -1,5 +1,5 @@
-// Bricks of a mapped volume, sums by rows: a row is announced at once, a layer is counted. Bounds in a brick itself are
-// announced, not waited for; what they decide is not.
+// Bricks of a mapped volume, sums by rows: a row is announced at once, a layer is counted. Bounds
+// in a brick itself are announced, not waited for; loads that they decide are not announced.
 //: KEEPS prefetch_call();
 //: KEEPS prefetch_loads(&(*brick)[z][y][(0)], &(*brick)[z][y][(0 + 1)], sizeof(unsigned char), 16);
 //: KEEPS prefetch_load(&head->used, sizeof(head->used));

@@ -1,5 +1,5 @@
-// A loop that has to look at each byte to find the next is not in the prefetch thread; an index whose entries say where
-// records are is looked at in place.
+// A loop that needs each byte to find the next is not in the prefetch thread; an index whose
+// entries are positions of records is read in place.
 //: KEEPS prefetch_loads(&map[index[r] + (0)], &map[index[r] + (0 + 1)], sizeof(unsigned char), 200)
 //: DROPS lines
 //: DROPS sum

@@ -1,5 +1,5 @@
-// Single loads from a mapped file. What a loop looks at in even steps is announced at once, before it; counted are the
-// turns of a loop in which enough is done.
+// Single loads from a mapped file. Loads of a loop at even distances are announced at once, before
+// the loop; the iterations of a loop with enough work are counted.
 //: KEEPS for (int r = 0; r < 400; r++) { prefetch_call(); const struct record *record = &records[order[r]]; prefetch_loads(&record->values[(0)], &record->values[(0 + 1)], sizeof(unsigned char), 200); }
 //: PROGRAM for (int r = 0; r < 400; r++) { foreread_call(); const struct record *record
 //: PROGRAM for (int k = 0; k < 200; k++) sum

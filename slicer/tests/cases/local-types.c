@@ -1,5 +1,5 @@
-// Structures declared inside functions. Without a name: where their size is asked for, as gnulib's assertions are, of variables, of
-// members; of a name that their members use.
+// Structures declared inside functions. Without a name: in sizeof, as in gnulib's assertions, of
+// variables, of members; with a name that their members use.
 //: STATUS main sliced
 //: DATA data 65536
 //: KEEPS ((!!4UL) ? (2) : 0) + (int)1UL - 1

@@ -1,5 +1,5 @@
-// Calls in macros that check, or show, what they are given are counted where the macro begins, if they are made once there.
-// What follows may leave.
+// Calls in macros that check or print their arguments are counted where the macro begins, if they
+// are made exactly once there. The macro's text after them may leave.
 //: STATUS main sliced
 //: PROGRAM foreread_ahead(); READ(fd, i * 7)
 //: PROGRAM foreread_ahead(); CHECK(pread(fd, &c, 1, i * 11) == 1)

@@ -1,4 +1,4 @@
-// A call in a loop of a macro cannot be counted: the prefetch thread reads for itself there.
+// A call in a loop of a macro cannot be counted: the prefetch thread reads for itself.
 //: STATUS main sliced
 //: KEEPS FOREREAD_UNCOUNTED(fetch_pread(fd, &c, 1, i))
 //: KEEPS prefetch_pread(fd, 1, 3000)

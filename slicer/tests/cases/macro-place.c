@@ -1,4 +1,4 @@
-// What is read in a macro and counted by nobody moves the place in the file all the same.
+// A read in a macro that is not counted nevertheless moves the position in the file.
 //: KEEPS FOREREAD_UNCOUNTED(fetch_read(fd, b, i))
 //: DATA data 65536
 //: RUN

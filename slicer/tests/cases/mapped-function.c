@@ -1,4 +1,4 @@
-// A function all of which copies from a mapped file is not run as it is: it announces.
+// A function that only copies from a mapped file does not run unchanged: it announces.
 //: STATUS copy sliced
 //: KEEPS pf_copy(map + i * 37 % 100 * 512)
 //: KEEPS prefetch_touch(from, 32)

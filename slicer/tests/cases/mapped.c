@@ -1,4 +1,4 @@
-// A mapped file: an index in it is read in place, and what is only copied out is announced.
+// A mapped file: an index in it is read in place, and bytes that are only copied out are announced.
 //: KEEPS map = prefetch_mmap(0, status.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
 //: KEEPS prefetch_touch(map + index[i], sizeof record)
 //: PROGRAM memcpy(record, map + index[i], sizeof record); foreread_call();

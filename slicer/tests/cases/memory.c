@@ -1,4 +1,4 @@
-// A program whose translation would take more memory than it may is left whole.
+// A program whose translation would need too much memory is left whole.
 //: ARGS --memory=80
 //: UNCHANGED
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// An array that is only looked at to find the place in another.
+// An array that is only read to find the place in another.
 //: KEEPS order[i] = (i * 7) % 100
 //: KEEPS prefetch_pread(fd, 1, offsets[order[i]])
 //: DATA data 70000

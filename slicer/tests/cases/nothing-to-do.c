@@ -1,4 +1,4 @@
-// A program that reads nothing but its standard input has no prefetch thread.
+// A program that reads only its standard input has no prefetch thread.
 //: UNCHANGED
 //: STATUS main whole
 #include <stdio.h>

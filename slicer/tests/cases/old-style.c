@@ -1,4 +1,4 @@
-// Definitions in the old style, and functions declared otherwise than they are defined.
+// Definitions in the old style, and declarations that differ from their definitions.
 //: KEEPS pf_at()
 //: DATA data 4096
 //: RUN

@@ -1,4 +1,4 @@
-// Where what is written may be what is looked at, the prefetch thread waits for it.
+// If the bytes that are written may be bytes that are used, the prefetch thread waits for the write.
 //: KEEPS fetch_pread(fd, &index, sizeof index, (off_t)i * (off_t)sizeof index)
 //: KEEPS foreread_synchronize(2, FOREREAD_WAIT)
 //: DATA data 70000

@@ -1,5 +1,5 @@
-// Where something may have moved the descriptor between the seek and the write, the write may be anywhere: the prefetch
-// thread waits for it.
+// If the descriptor may have been moved between the seek and the write, the write may be anywhere:
+// the prefetch thread waits for it.
 //: KEEPS fetch_read(fd, &index, sizeof index)
 //: KEEPS foreread_synchronize(2, FOREREAD_WAIT)
 //: KEEPS foreread_synchronize(3, FOREREAD_WAIT)

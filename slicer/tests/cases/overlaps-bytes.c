@@ -1,4 +1,4 @@
-// Fields that are reached as bytes, by their offsets: numbers, pointers, and what stands beside a field.
+// Fields that are accessed as bytes, by their offsets: numbers, pointers, and fields beside the accessed one.
 //: KEEPS add(&r,
 //: KEEPS have(&r,
 //: KEEPS prefetch_fread(r.other, 1, 60)
@@ -35,7 +35,7 @@ int main(void)
 		pread(r.fd, buf, sizeof buf, r.at);
 		add(&r, offsetof(struct reader, at), 64);
 		fread(buf, 1, 60, r.other);
-		/* From a part to what stands after it. */
+		/* From a part to the parts after it. */
 		pread(r.fd, buf, 2, o.last);
 		*(long *)((char *)&o.inner - offsetof(struct outer, inner) + offsetof(struct outer, last)) += 9;
 	}

@@ -1,4 +1,4 @@
-// A structure that is used as another which begins as it does: what is assigned by the one is read by the other.
+// A structure used as another with the same beginning: values assigned through one are read through the other.
 //: KEEPS p->at += 7919;
 //: KEEPS turn(s);
 //: KEEPS s->next = &other;
@@ -13,7 +13,7 @@
 
 struct a { int kind; long at; struct a *next; long unrelated; char name[32]; };
 struct b { int kind; long at; void *next; long unrelated; };
-/* Of objects that nobody uses as another type, nothing more is kept. */
+/* For objects that are never used as another type, nothing more is kept. */
 struct c { long at, sum; };
 
 static void advance(void *v)

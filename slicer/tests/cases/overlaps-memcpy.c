@@ -1,4 +1,4 @@
-// A structure that is copied as bytes, into one of another type and by way of an array.
+// A structure that is copied as bytes, into one of another type and through an array.
 //: KEEPS memcpy(&mine, &theirs, sizeof mine)
 //: KEEPS through_bytes(&theirs)
 //: DATA data 65536

@@ -1,4 +1,4 @@
-// The members of a union are the same bytes, whichever structure of it they are reached by.
+// The members of a union are the same bytes, through whichever structure they are accessed.
 //: KEEPS step(&u);
 //: KEEPS s.whole += 300;
 //: DATA data 65536

@@ -1,4 +1,4 @@
-// Macros with the names of what they lead to: the prefetch functions name that itself.
+// Macros with the names of the functions that they expand to: the prefetch functions use the functions.
 //: STATUS main sliced
 //: STATUS at pure
 //: KEEPS #undef at

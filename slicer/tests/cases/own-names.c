@@ -1,4 +1,4 @@
-// Macros of the program's have names that the prefetch library's header might use.
+// The program's macros have names that the prefetch library's header might use.
 //: STATUS main sliced
 //: DATA data 65536
 //: RUN

@@ -1,4 +1,4 @@
-// A path that is computed is not known at main's beginning, nor is one of what the program makes.
+// At main's beginning a computed path is unknown, and so is the path of a file that the program creates.
 //: PROGRAM { foreread_create_prefetch_thread(pf_main, argc, argv);
 //: STATUS main sliced
 //: DATA given.data 4096

@@ -1,4 +1,4 @@
-// What the program makes itself is not there yet when main begins.
+// A file that the program creates does not exist yet when main begins.
 //: PROGRAM { foreread_create_prefetch_thread(pf_main,
 //: STATUS main sliced
 //: RUN

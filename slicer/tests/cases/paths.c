@@ -1,5 +1,5 @@
-// Where the paths of all that is read are known at main's beginning, as arguments and constants, the program
-// asks first whether any of it is not in memory.
+// If the paths of all files that are read are known at main's beginning, as arguments and
+// constants, the program first asks whether all of them are in memory.
 //: PROGRAM { if (foreread_may_wait(argc, argv, "fixed\0" "strange \134\045\0" "")) foreread_create_prefetch_thread(
 //: STATUS main sliced
 //: DATA given 4096

@@ -1,4 +1,4 @@
-// --pure says that an external function only computes.
+// --pure declares that an external function only computes.
 //: ARGS --pure mystery
 //: KEEPS prefetch_pread(fd, 1, mystery(5))
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// A file that the program writes and reads back: the prefetch thread waits for the open, and for each
-// write, because it looks at what was written.
+// A file that the program writes and reads back: the prefetch thread waits for the open and for
+// each write, because it uses the written data.
 //: PROGRAM write(fd, &link, sizeof link); foreread_synchronize(
 //: KEEPS FOREREAD_WAIT), prefetch_lseek(fd, sizeof link, SEEK_CUR)
 //: DATA data 4096

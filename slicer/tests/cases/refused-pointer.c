@@ -1,4 +1,4 @@
-// A call through a pointer that comes from nowhere known.
+// A call through a pointer of unknown origin.
 //: UNCHANGED
 //: STATUS main refused
 //: WHY main pointer

@@ -1,4 +1,4 @@
-// What an external function answers decides where the program reads, and nobody knows the function.
+// The result of an unknown external function decides where the program reads.
 //: UNCHANGED
 //: STATUS main refused
 //: ARGS --unknown=refuse

@@ -1,4 +1,4 @@
-// vfscanf() reads as fscanf() does; where its arguments go is in the list.
+// vfscanf() reads like fscanf(); its destinations are in the list.
 //: KEEPS fetch_vfscanf(f, format, list)
 //: TEXT text 1 10 2 20 3 30 4 40 5 50 6 60 7 70 8 80 9 90
 //: DATA data 65536

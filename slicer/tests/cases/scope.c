@@ -1,5 +1,5 @@
-// The example of section 4.1: of two variables of one name, the related set of one does not contain the
-// definitions of the other.
+// The example of section 4.1: of two variables with the same name, the related set of one does not
+// contain the definitions of the other.
 //: KEEPS i = 5; prefetch_lseek(fp, i, SEEK_SET);
 //: DROPS i = 6
 //: DATA mydata.dat 400

@@ -1,4 +1,4 @@
-// setjmp: the prefetch thread goes the way on which nothing is thrown.
+// setjmp: the prefetch thread takes the path without a longjmp.
 //: STATUS main sliced
 //: KEEPS prefetch_pread(fd, 1, i * 50)
 //: DROPS longjmp

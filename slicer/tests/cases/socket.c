@@ -1,4 +1,4 @@
-// What comes from a socket is sent, whichever call gets it.
+// Data from a socket is sent, whichever call receives it.
 //: PROGRAM foreread_send(1, &c
 //: KEEPS foreread_receive(1, &c
 //: DROPS recv(ends

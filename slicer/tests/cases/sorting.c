@@ -1,4 +1,4 @@
-// qsort with a comparison of the program's own, and bsearch: the library calls it as it is.
+// qsort with a comparison of the program's own, and bsearch: the library calls it unchanged.
 //: KEEPS qsort(
 //: DATA data 65536
 //: RUN

@@ -1,4 +1,4 @@
-// Standard input decides where to read: the program reads it and sends what it read.
+// Standard input decides where to read: the program reads it and sends the data.
 //: PROGRAM fgets(line, sizeof line, stdin)
 //: PROGRAM foreread_send(1, &foreread_any, sizeof(int));
 //: KEEPS foreread_receive(1, &foreread_any, sizeof(int));

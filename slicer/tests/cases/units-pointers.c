@@ -1,5 +1,5 @@
-// Functions that another unit calls by pointer and cannot name: one that runs as it is, and one with a prefetch
-// version, which a call, a library function and a new thread are given.
+// Functions that another unit calls by pointer and cannot name: one that runs unchanged, and one
+// with a prefetch version, which is passed to a call, a library function and a new thread.
 //: STATUS mix pure
 //: STATUS hop sliced
 //: KEEPS pf_hop_1_is((const void *)foreread_target) ? pf_hop_1(

@@ -1,4 +1,4 @@
-// Over translation units: a global variable, a function and a file-local name that both units have.
+// Across translation units: a global variable, a function and a file-local name that both units have.
 //: STATUS next_offset pure
 //: STATUS local pure
 //: KEEPS lseek(fd, next_offset(), SEEK_SET)

@@ -1,5 +1,5 @@
-// An external function that decides where the program reads is run in the prefetch thread as well: its
-// process is private and can do nothing that the outside sees.
+// The prefetch thread also runs an external function that decides where the program reads: its
+// process is private and can do nothing that is visible outside.
 //: KEEPS prefetch_pread(fd, 1, mystery(&where))
 //: KEEPS where.next = 5;
 //: DROPS where.other

@@ -1,5 +1,5 @@
-// Memory that nobody kept looks at is allocated by the runtime, and released by it, through functions that allocate too; what is
-// looked at, what may be moved, and what a function that is left whole releases is the C library's.
+// Memory that nothing kept uses is allocated and released by the runtime, also through functions that allocate;
+// memory that is used, may be moved, or is released by a function that is left whole belongs to the C library.
 //: KEEPS block = prefetch_malloc(size)
 //: KEEPS rest = prefetch_calloc(2, size)
 //: KEEPS own = malloc(bytes)
@@ -41,7 +41,7 @@ static unsigned char *load(int n, size_t size)
 	return n % 2 ? block : rest;
 }
 
-/* Left whole, and it releases. */
+/* Left whole, and releases memory. */
 static void drop(void *dropped)
 {
 	void *places[] = { &&here, &&there };
@@ -55,7 +55,7 @@ here:
 int main(void)
 {
 	fd = open("data", O_RDONLY);
-	/* Of memory from one function, some is looked at. */
+	/* Some of the memory from one function is used. */
 	unsigned char *index = get(40), *unread = get(64);
 	unsigned char *given = malloc(4), *moved = malloc(16), *dropped = malloc(32);
 	pread(fd, index, 40, 100);

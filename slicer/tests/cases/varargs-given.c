@@ -1,4 +1,4 @@
-// A list of arguments that is given on, and one that is copied.
+// A va_list that is passed on, and one that is copied.
 //: STATUS each sliced
 //: KEEPS each(int fd, const char *kinds, va_list list)
 //: DATA data 200000

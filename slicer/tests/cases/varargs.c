@@ -1,4 +1,4 @@
-// A function of variable arguments is translated like any other.
+// A variadic function is translated like any other.
 //: STATUS at sliced
 //: KEEPS __builtin_va_arg(list, int)
 //: DATA data 8192

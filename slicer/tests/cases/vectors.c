@@ -1,4 +1,4 @@
-// Numbers of a vector: what is assigned to the vector, and to each of them.
+// Elements of a vector: values assigned to the vector, and to each element.
 //: KEEPS v = v + (four){
 //: KEEPS v[2] = i * 8;
 //: DROPS unrelated

@@ -1,4 +1,4 @@
-// A library function that calls one of the program's which reads files: it is given the prefetch version.
+// A library function with a callback that reads files: the prefetch version is passed to it.
 //: KEEPS nftw(".", pf_visit, 8, FTW_PHYS)
 //: DATA one 4096
 //: DATA two 4096

@@ -1,4 +1,4 @@
-// Flags that two functions hand to one another, adding some: what is opened may be made.
+// Two functions that pass flags to each other and add some: the file may be created.
 //: STATUS opens sliced
 //: KEEPS FOREREAD_WAIT
 //: DATA data 200000

@@ -1,5 +1,5 @@
-// Functions around open() and fopen(): what they open is only read where all calls of them say so. What reports leaves errno as it was,
-// and so is not related where a read asks for EINTR.
+// Functions around open() and fopen(): their files are only read if all calls of them say so. A function
+// that reports leaves errno unchanged, and is therefore not related if a read is tested for EINTR.
 //: STATUS report whole
 //: DROPS pf_report
 //: DROPS foreread_synchronize

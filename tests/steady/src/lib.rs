@@ -1,10 +1,10 @@
-//! Checks that other processes can spoil, the one repeat that such a check is given, and the list of repeats.
+//! Checks that other processes can spoil, the one repeat that such a check gets, and the list of repeats.
 //!
-//! What is in the page cache, and whether foreread was in time, depends on what else runs. Such a check is written [`check!`], inside
-//! [`rounds`]. When it fails, the round is repeated once, and the repeat is reported as flaky: printed, and written to the log of
-//! the tests, which `make test` sums up.
+//! The contents of the page cache, and whether foreread was in time, depend on other processes. Such a check is written [`check!`],
+//! inside [`rounds`]. When it fails, the round is repeated once, and the repeat is reported as flaky: printed, and written to the tests'
+//! log, which `make test` summarises.
 //!
-//! Invariant: there are two rounds at most, and the second only after a failed [`check!`]. Any other failure (output, exit status,
+//! Invariant: there are at most two rounds, and the second only after a failed [`check!`]. Any other failure (output, exit status,
 //! ledger) is final in the first round.
 //!
 //! Data flow: [`rounds`] → [`attempt`] → [`check!`] → [`flaky`] → [`attempt`] → a panic.
@@ -16,14 +16,14 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
-/// Names the log of the tests: a line for each test's time, each repeat and each skipped test.
+/// The variable that names the tests' log, which has a line for each test's time, each repeat and each skipped test.
 pub const LOG: &str = "FOREREAD_TEST_LOG";
 
-/// A check that failed and that other processes may be the reason for.
+/// A failed check that other processes may have caused.
 struct Unsettled(String);
 
-/// Checks what other processes can spoil by emptying the page cache or by keeping the processors busy; to be used
-/// inside [`rounds`]. What nobody else can spoil is for `assert!`.
+/// A check that other processes can spoil by emptying the page cache or by keeping the processors busy; for use inside [`rounds`]. Use
+/// `assert!` for all other checks.
 #[macro_export]
 macro_rules! check {
     ($condition:expr $(,)?) => {
@@ -40,7 +40,7 @@ macro_rules! check {
 pub fn check(condition: bool, said: impl FnOnce() -> String) {
     if !condition {
         let place = Location::caller();
-        // Not a panic: a round that is repeated prints nothing of its own.
+        // Not a panic: a repeated round prints nothing of its own.
         resume_unwind(Box::new(Unsettled(format!("{place}: {}", said()))));
     }
 }
@@ -58,7 +58,7 @@ pub fn attempt<T>(round: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(round)).map_err(message)
 }
 
-/// Runs `round`, and once more if a [`check!`] failed in it.
+/// Runs `round`, and repeats it once if a [`check!`] failed in it.
 ///
 /// # Panics
 ///
@@ -79,21 +79,21 @@ fn rounds_reported<T>(mut round: impl FnMut() -> T, report: impl FnOnce(&str)) -
     })
 }
 
-/// Reports that a test is repeated, and why.
+/// Reports that a test is repeated, with the reason.
 pub fn flaky(test: &str, why: &str) {
-    // A failed check shows all of a run: its first line is enough, and not all of that.
+    // A failed check prints its whole run; the beginning of the first line is enough.
     let line = why.lines().next().unwrap_or("");
     let short: String = line.chars().take(300).collect();
     eprintln!("flaky: {test}: {short}");
     log(&format!("flaky {test}: {short}"));
 }
 
-/// Adds a line to the log of the tests, if there is one.
+/// Adds a line to the tests' log, if there is one.
 pub fn log(line: &str) {
     let Some(path) = std::env::var_os(LOG) else {
         return;
     };
-    // One write: tests of several processes append to the file.
+    // One write, because tests of several processes append to the file.
     let line = format!("{line}\n");
     let file = OpenOptions::new().create(true).append(true).open(path);
     if let Err(why) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
@@ -101,7 +101,7 @@ pub fn log(line: &str) {
     }
 }
 
-/// The message of a failed check; any other failure goes on its way.
+/// The message of a failed check; any other panic is resumed.
 fn message(failed: Box<dyn Any + Send>) -> String {
     match failed.downcast::<Unsettled>() {
         Ok(unsettled) => unsettled.0,

@@ -1,4 +1,4 @@
-//! Build systems: make with all its jobs, configure scripts and CMake take the driver for a compiler.
+//! Build systems: make with all its jobs, configure scripts and CMake use the driver as their compiler.
 
 use foreread_tests::{Need, finish, start, text};
 
@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// How many parts the programs consist of.
+/// Number of parts of the programs.
 const PARTS: usize = 12;
 
 /// A project: main.c and parts in two libraries, all of which report themselves.
@@ -50,7 +50,7 @@ fn project() -> Driver {
     driver
 }
 
-/// That the program has all its units in their changed form.
+/// Asserts that the program has all its units in their changed form.
 #[track_caller]
 fn is_complete(driver: &Driver, program: &str) {
     let mut units = driver.units_of(program);
@@ -80,12 +80,12 @@ fn many_jobs() {
     for program in ["one", "two", "three", "four"] {
         is_complete(&driver, program);
     }
-    // Nothing is out of date.
+    // No target is out of date.
     let again = driver.does("make -q CFLAGS=-O1");
     assert_eq!(again, "");
 }
 
-/// The questions configure scripts ask a compiler, by its status, its messages and its programs' status.
+/// The checks that configure scripts make of a compiler, by its status, its messages and the status of its programs.
 fn probes() {
     let driver = Driver::new();
     let probes = [

@@ -1,4 +1,4 @@
-//! The driver with a slicer and a runtime that leave traces, and the compiler to compare it with.
+//! The driver with a slicer and a runtime that leave traces, and the compiler that it is compared with.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use foreread_tests::{Lab, finish, foreread, start, text};
 use serde_json::Value;
 
-/// Stands in for the slicer: a unit with the comment `here` in it is changed, and says so when run; the text of a header
-/// that the comment `stands here: NAME` names is taken for part of it.
+/// Stand-in for the slicer. A unit with the comment `here` is changed so that it reports itself when it runs. After the comment `stands
+/// here: NAME` the header NAME counts as part of the unit.
 const SLICER: &str = r#"#!/usr/bin/env python3
 import json, os, re, sys
 
@@ -40,7 +40,7 @@ function = {"name": "main", "file": "main.c", "line": 1, "status": "sliced", "wh
 print(json.dumps({"units": units, "functions": [function], "files": [], "sync_points": 0}))
 "#;
 
-/// Stands in for the runtime.
+/// Stand-in for the runtime.
 const RUNTIME: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +51,16 @@ void fake(const char *unit) {
         fclose(log);
     }
 }
-/* The same, as C++ calls it where it is not told otherwise. */
+/* The same function under the name that C++ gives it without `extern "C"`. */
 void _Z4fakePKc(const char *unit) {
     fake(unit);
 }
 "#;
 
-/// Stands in for the runtime's header.
+/// Stand-in for the runtime's header.
 const HEADER: &str = "void fake(const char *unit);\n";
 
-/// The start of a program that is worth slicing: it reads a file.
+/// The start of a program that can be sliced: it reads a file.
 pub const READS: &str = r#"#include <stdio.h>
 static int first_byte(void) {
     FILE *file = fopen("/proc/self/maps", "r");
@@ -70,14 +70,14 @@ static int first_byte(void) {
 }
 "#;
 
-/// A lab with a driver in it.
+/// A lab with a driver.
 pub struct Driver {
     pub lab: Lab,
     folder: PathBuf,
 }
 
 impl Driver {
-    /// A driver with the slicer and runtime that leave traces.
+    /// A driver with the stand-ins for the slicer and the runtime.
     pub fn new() -> Self {
         let lab = Lab::new();
         let folder = lab.path("tools");
@@ -98,18 +98,18 @@ impl Driver {
         Self { lab, folder }
     }
 
-    /// A tool taken away.
+    /// The same driver without one tool.
     pub fn without(self, tool: &str) -> Self {
         fs::remove_file(self.folder.join(tool)).expect("a tool");
         self
     }
 
-    /// `foreread cc` with these arguments, where the real one's are split at blanks.
+    /// Runs `foreread cc` with these arguments, split at blanks.
     pub fn cc(&self, args: &str) -> Output {
         self.cc_words(&args.split_whitespace().collect::<Vec<_>>())
     }
 
-    /// `foreread cc` with these arguments.
+    /// Runs `foreread cc` with these arguments.
     pub fn cc_words(&self, args: &[&str]) -> Output {
         finish(start(self.command().args(args)))
     }
@@ -119,7 +119,7 @@ impl Driver {
         self.command_for("cc")
     }
 
-    /// `foreread c++` with these arguments, which succeeds silently.
+    /// Runs `foreread c++` with these arguments, which must succeed silently.
     #[track_caller]
     pub fn builds_cxx(&self, args: &str) {
         let output = finish(start(self.command_for("c++").args(args.split_whitespace())));
@@ -139,12 +139,12 @@ impl Driver {
         command
     }
 
-    /// The driver as a build system is given it.
+    /// The command by which a build system calls the driver.
     pub fn as_cc(&self) -> String {
         format!("{} cc", self.folder.join("foreread").display())
     }
 
-    /// Compiles and links, all of which succeeds silently.
+    /// Compiles and links with these arguments, which must succeed silently.
     #[track_caller]
     pub fn builds(&self, args: &str) {
         let output = self.cc(args);
@@ -152,7 +152,7 @@ impl Driver {
         assert_eq!(text(&output.stderr), "", "{args}");
     }
 
-    /// A command in the lab that succeeds, its words split at blanks.
+    /// Runs a command in the lab, split at blanks, which must succeed.
     #[track_caller]
     pub fn does(&self, command: &str) -> String {
         let words: Vec<_> = command.split_whitespace().collect();
@@ -176,7 +176,7 @@ impl Driver {
         log.lines().map(str::to_owned).collect()
     }
 
-    /// What was explained last.
+    /// The last explanation.
     #[track_caller]
     pub fn explained(&self) -> Value {
         let text = fs::read_to_string(self.lab.path("explained.jsonl")).expect("an explanation");
@@ -184,7 +184,7 @@ impl Driver {
         serde_json::from_str(last).expect("an explanation in JSON")
     }
 
-    /// Why the last program has no prefetch thread.
+    /// The reason why the last program has no prefetch thread.
     #[track_caller]
     pub fn why(&self) -> String {
         let explained = self.explained();
@@ -192,7 +192,7 @@ impl Driver {
         explained["why"].as_str().expect("a reason").to_owned()
     }
 
-    /// Why a unit of the last program was left whole.
+    /// The reason why a unit of the last program was left whole.
     #[track_caller]
     pub fn why_whole(&self, unit: &str) -> String {
         let explained = self.explained();
@@ -205,7 +205,7 @@ impl Driver {
         found["why"].as_str().expect("a reason").to_owned()
     }
 
-    /// Whether a file of the lab has a record.
+    /// True if a file of the lab has a record.
     pub fn has_record(&self, object: &str) -> bool {
         self.does(&format!("readelf -SW {object}"))
             .contains(".foreread.cc")

@@ -1,4 +1,4 @@
-//! Whatever it is given, the driver's status, messages and files are the compiler's.
+//! For any input, the driver's status, messages and files equal the compiler's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +46,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Files, broken and whole, for compilers to work on.
+/// Sources for the compilers, good and bad.
 fn sources(driver: &Driver) {
     let lab = &driver.lab;
     fs::create_dir(lab.path("out")).unwrap();
@@ -68,7 +68,7 @@ fn sources(driver: &Driver) {
     lab.write("words", "-c good.c -o out/good.o");
 }
 
-/// The files in `out`, and their content where two compilations leave the same.
+/// The files in `out`, with the content of those that are equal in two compilations.
 fn left(driver: &Driver) -> BTreeMap<String, Vec<u8>> {
     let folder = driver.lab.path("out");
     let mut files = BTreeMap::new();
@@ -164,13 +164,13 @@ fn dependency_files() {
     driver.builds("-MMD -c good.c -o out/good.o");
     let good = fs::read_to_string(driver.lab.path("out/good.d")).unwrap();
     assert_eq!(good, "out/good.o: good.c own.h\n");
-    // In one step, compiling again for the slicer must not write another.
+    // Compiling and linking in one step compiles again for the slicer, which must not write another dependency file.
     driver.builds("-MMD good.c -o out/prog");
     let ours = left(&driver);
     driver.does("cc -MMD -c good.c -o out/good.o");
     driver.does("cc -MMD good.c -o out/prog");
     assert_eq!(ours, left(&driver));
-    // Asked for by the environment.
+    // Dependency files requested by the environment.
     let mut asked = driver.command();
     asked.args(["good.c", "-o", "out/prog"]);
     succeeded(

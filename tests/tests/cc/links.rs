@@ -1,4 +1,4 @@
-//! Programs: every way to put one together, the changed units in the place of the originals.
+//! Programs: every way to link one, with the changed units in place of the originals.
 
 use std::fs;
 
@@ -112,7 +112,7 @@ fn one_step() {
 
 fn members_of_libraries() {
     let driver = two_units();
-    // Taken too would mean that main is defined twice.
+    // If this member were linked too, main would be defined twice.
     driver.lab.write(
         "unused.c",
         "int unused(void) { /*here*/ return 1; }\nint main(void) { return 1; }\n",
@@ -127,7 +127,7 @@ fn members_of_libraries() {
         units.iter().all(|unit| unit["name"] != "unused.c"),
         "{explained}"
     );
-    // The library itself is as it was.
+    // The library itself is unchanged.
     driver.does("cc main.o libpart.a -o plain");
     assert!(driver.units_of("plain").is_empty());
 }
@@ -218,7 +218,7 @@ fn own_functions() {
     }
 }
 
-/// What a program says of itself: its name as its author sees it, a line's number, headers' names.
+/// The names in a program's messages: its own name as its author wrote it, a line's number, headers' names.
 fn names_and_headers() {
     let driver = Driver::new();
     let body = "#include \"local.h\"\nint main(void) { /*here*/ printf(\"%s %d %s %d\\n\", __FILE__, \
@@ -308,7 +308,7 @@ fn without_tools() {
         "foreread_preexec.h",
     ] {
         let driver = two_units().without(tool);
-        // Once for each program, and not for what it is made of.
+        // The message comes once per program, not for its objects.
         driver.builds("-c main.c");
         driver.builds("-c part.c");
         let output = driver.cc("main.o part.o -o prog");
@@ -320,12 +320,12 @@ fn without_tools() {
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(driver.units_of("prog").is_empty());
         assert!(driver.why().contains(tool), "{}", driver.why());
-        // Said where it is asked for, and once.
+        // With --explain the message is printed, and once.
         let output = driver.cc("--explain main.o part.o -o prog");
         assert_eq!(text(&output.stderr).matches("is missing").count(), 1);
-        // What could have no prefetch thread needs none.
+        // A shared library can have no prefetch thread, so the missing tool is no problem.
         driver.builds("-shared -fPIC main.c part.c -o lib.so");
-        // Nobody is to be told.
+        // With -w the message is suppressed.
         driver.builds("-w main.c part.c -o prog");
         let mut silent = driver.command();
         silent.env("FOREREAD_CC_EXPLAIN", "0");
@@ -408,7 +408,7 @@ fn does_not_link() {
     assert!(driver.units_of("prog").is_empty());
     let why = driver.why();
     assert!(why.starts_with("it does not link when sliced:\n"), "{why}");
-    // Not only the line in which its caller sums up.
+    // Not only the line in which the linker's caller sums up.
     assert!(why.contains("undefined reference to `fake'"), "{why}");
 }
 
@@ -434,7 +434,7 @@ fn mode_and_link() {
     };
     driver.does("cc main.c part.c -o real");
     assert_eq!(link("prog"), driver.lab.path("prog").is_symlink());
-    // Nothing is left beside the program.
+    // No hidden file is left beside the program.
     let hidden = fs::read_dir(driver.lab.path("")).unwrap().filter(|file| {
         file.as_ref()
             .unwrap()

@@ -1,4 +1,4 @@
-//! Records in objects: there when they can be, true when they are read, and gone from programs.
+//! Records in objects: present where possible, correct when they are read, and removed from programs.
 
 use foreread_tests::text;
 
@@ -81,7 +81,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A program of two units: main.c, and part.c, both of which report themselves.
+/// A program of two units, main.c and part.c, which report themselves.
 pub fn two_units() -> Driver {
     let driver = Driver::new();
     let main = "int part(void);\nint main(void) { /*here*/ return part() + first_byte() * 0; }\n";
@@ -96,7 +96,7 @@ fn an_object_carries_a_record() {
     let driver = two_units();
     driver.builds("-O2 -c main.c part.c");
     assert!(driver.has_record("main.o") && driver.has_record("part.o"));
-    // Nothing else differs from what the compiler leaves.
+    // Apart from the record, the object equals the compiler's.
     driver.does("cc -O2 -c -o plain.o part.c");
     driver.does("objcopy -R .foreread.cc part.o bare.o");
     driver.does("objcopy plain.o plain2.o");
@@ -115,7 +115,7 @@ fn an_object_carries_a_record() {
     driver.builds("main.o part.o -o prog");
     assert!(!driver.has_record("prog"));
     assert_eq!(driver.units_of("prog"), ["main.c", "part.c"]);
-    // And the objects serve any other linker as well.
+    // Another linker accepts the objects as well.
     driver.does("cc main.o part.o -o plain");
     assert!(!driver.has_record("plain"));
     assert!(driver.units_of("plain").is_empty());
@@ -143,7 +143,7 @@ fn an_object_made_of_several_is_left_whole() {
         driver.why_whole("both.o"),
         "put together of several objects"
     );
-    // With one that has no record the object looks as if it were of one unit.
+    // Joined with an object that has no record, the result would look like one unit.
     driver.does("cc -c other.c -o plain.o");
     driver.does("ld -r part.o plain.o -o both.o");
     driver.builds("main.o both.o -o prog");
@@ -189,7 +189,7 @@ fn a_changed_header() {
         why.ends_with("the #1.h has changed since it was compiled"),
         "{why}"
     );
-    // One whose text stands in the unit, which asks for it no more.
+    // A header whose text already stands in the unit, so that the unit no longer includes it.
     let part = "/* stands here: the #1.h */ int part(void) { /*here*/ return 0; }\n";
     driver.lab.write("part.c", part);
     driver.builds("-c part.c");
@@ -232,12 +232,12 @@ fn units_in_cxx() {
         assert!(driver.has_record("part.o"));
         assert_eq!(driver.units_of("prog"), ["main.c", "part.cpp"]);
     }
-    // All that the C++ compiler is given is C++ to it.
+    // The C++ compiler treats every source as C++.
     let main = "int main() { bool none = false; /*here*/ return none; }\n";
     driver.lab.write("main.c", format!("{READS}{main}"));
     driver.builds_cxx("main.c -o prog");
     assert_eq!(driver.units_of("prog"), ["main.c"]);
-    // What all sources begin with is no C.
+    // The header that is included first in every source is not C.
     driver.lab.write("all.hpp", "class All {};\n");
     driver.builds_cxx("-include all.hpp main.c -o prog");
     assert_eq!(driver.units_of("prog"), ["main.c"]);
@@ -259,7 +259,7 @@ fn other_languages_are_left_alone() {
     assert_eq!(driver.units_of("prog"), ["main.c"]);
 }
 
-/// A copy of part.o with another record in it.
+/// A copy of part.o with a changed record.
 fn forge(driver: &Driver, change: impl Fn(String) -> String) {
     driver.does("objcopy --dump-section .foreread.cc=record part.o");
     let record = std::fs::read_to_string(driver.lab.path("record")).unwrap();

@@ -1,4 +1,4 @@
-//! With the real slicer and runtime: programs behave as they do without.
+//! With the real slicer and runtime: programs behave as they do when compiled without them.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Reads a file backward in blocks and adds up what is there.
+/// Reads a file backward in blocks and adds up its bytes.
 const BACKWARD: &str = r#"
 #include <assert.h>
 #include <fcntl.h>
@@ -84,13 +84,13 @@ fn a_reader() {
     let why = fs::read_to_string(lab.path("why.jsonl")).unwrap();
     let why: Value = serde_json::from_str(&why).unwrap();
     assert_eq!(why["sliced"], true, "{why}");
-    // What is assumed, and what the file is taken for.
+    // The explanation states the assumptions and the model of the file.
     let said = lab.foreread(&["cc", "--explain", "-O2", "-o", "sliced", "backward.c"]);
     let said = text(&said.stderr);
     for line in ["file (computed): data", "assumed: backward.c:"] {
         assert!(said.contains(line), "{said}");
     }
-    // The prefetch thread finds the library that foreread came with, and works.
+    // The prefetch thread finds the library next to foreread, and works.
     let report = lab.path("report");
     let mut command = lab.command("./sliced");
     let ran = command
@@ -112,7 +112,7 @@ fn a_reader() {
     }
 }
 
-/// Reads about in a file, closes it, leases it, and unmounts what it lies on.
+/// Reads from a file in no order, closes it, leases it, and unmounts its file system.
 const LETS_GO: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// In a mount name space of its own, on an ext4 of which nothing is in memory: the prefetch process fetches.
+/// In a mount namespace of its own, on an ext4 with nothing in memory, so that the prefetch process fetches.
 const MOUNTED: &str = r#"
 set -e
 mount --make-rprivate /
@@ -179,7 +179,7 @@ fn lets_go() {
     }
 }
 
-/// A class around a descriptor, and a function in C that reads by it.
+/// A class around a descriptor, and a C function that reads from it.
 const BLOCKS: [(&str, &str); 4] = [
     (
         "main.cpp",

@@ -1,4 +1,4 @@
-//! Starts, ends, and what lies between.
+//! The daemon's start and end, and the time between.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -103,7 +103,7 @@ fn it_starts_is_asked_and_stops_and_starts_again() {
     }
 }
 
-/// A page is locked while it is read. Whoever needs a page that an idle read brings waits as long as others read.
+/// A page is locked while it is read. A process that needs a page of an idle-class read waits as long as other processes read.
 fn its_reads_come_last_but_are_never_idle() {
     let place = Place::new();
     place.said(&["daemon", "start"]);
@@ -113,7 +113,7 @@ fn its_reads_come_last_but_are_never_idle() {
     let mut ionice = Command::new("ionice");
     let output = ionice.arg("-p").args(&names).output().expect("ionice");
     let classes = text(&output.stdout);
-    // The thread that serves, and hands its class on to those that it starts; others read nothing ahead.
+    // The serving thread, whose class the threads that it starts inherit; other threads prefetch nothing.
     assert!(
         classes.lines().any(|one| one == "best-effort: prio 7"),
         "{output:?}"
@@ -130,7 +130,7 @@ fn the_second_daemon_says_which_runs() {
         let said = place.complaint(&words);
         assert!(said.contains(&first), "{said}");
     }
-    // At another socket, but with the same models.
+    // At another socket, with the same models.
     let other = Command::new(foreread())
         .args(["daemon", "run", "--observer", "fanotify", "--socket"])
         .arg(place.lab.path("run/other.sock"))
@@ -164,7 +164,7 @@ fn one_that_was_killed_is_started_anew() {
     assert!(!place.socket().exists());
 }
 
-/// Opens files in this order, as a program that is started for that.
+/// Opens files in this order, in a program started for that.
 fn open_in_order(place: &Place, names: &[String]) {
     let mut read = String::new();
     for name in names {
@@ -277,7 +277,7 @@ fn a_full_disk_costs_what_was_learned_and_nothing_else() {
     let names: Vec<String> = ["/etc/passwd", "/etc/group"].map(str::to_owned).into();
     open_in_order(&place, &names);
     assert!(place.status()["pid"] == running.0.id());
-    // Stopped by whom it answers, and by a signal: both are told.
+    // Stopped by a request, and then by a signal: the error is reported in both cases.
     let said = place.complaint(&["daemon", "stop"]);
     assert!(said.contains("No space left on device"), "{said}");
     assert!(said.contains("is lost"), "{said}");
@@ -329,7 +329,7 @@ fn top_is_shown_in_a_terminal_and_quits() {
         let (status, shown) = terminal.end();
         let signalled = 128 + Signal::TERM.as_raw();
         assert_eq!(status, Some(if way == Way::Signal { signalled } else { 0 }));
-        // The screen from before is shown again, and the cursor.
+        // The terminal is restored: the former screen is shown again, and the cursor.
         for restores in [GIVEN_BACK, "\x1b[?25h"] {
             let last = shown.rfind(restores);
             assert!(last > shown.rfind("q quits"), "{restores:?}: {shown:?}");
@@ -423,7 +423,7 @@ impl Terminal {
             status.is_some()
         });
         let shown = self.shown.clone();
-        // The thread lets go of the bytes after the last one.
+        // The thread drops its reference after the last byte.
         eventually("the last output", || Arc::strong_count(&shown) == 2);
         (
             status.and_then(|status| status.code()),

@@ -1,4 +1,4 @@
-//! A user's own daemon, without privileges: programs report to it by the preload library.
+//! A user's own daemon, without privileges: programs report to it through the preload library.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -43,19 +43,19 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// The commands that have a shell's programs report to this daemon.
+/// The commands that make a shell's programs report to this daemon.
 fn environment(place: &Place) -> String {
     place.said(&["daemon", "env"])
 }
 
-/// The user's shell, with these commands before the script's.
+/// The user's shell, with these commands before the script.
 fn shell(place: &Place, environment: &str, script: &str) -> Command {
     let mut command = place.lab.command("sh");
     command.args(["-c", &format!("{environment}\n{script}")]);
     command
 }
 
-/// What a script says that succeeds and complains of nothing.
+/// Standard output of a script, which must succeed without an error message.
 fn done(output: Output) -> String {
     let complaints = text(&output.stderr);
     assert!(
@@ -73,13 +73,14 @@ fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
     let place = Place::of_nobody();
     let names: Vec<String> = (0..10).map(|number| format!("file{number}")).collect();
     for name in &names {
-        // Read with the first read: of longer files the rest is taken to be read a second later, and nothing beyond it is fetched before.
+        // Small enough that the first read reads the whole file. In a longer file the rest counts as read a second later, and until then
+        // nothing beyond it is fetched.
         place.lab.write(name, vec![b'x'; 100_000]);
     }
     let running = place.running();
     assert_eq!(place.status()["observer"], "preload");
     let environment = environment(&place);
-    // What the user preloads is kept, and nothing is named twice.
+    // The user's own preloads are kept, and no library is named twice.
     let asked = format!(
         "{} daemon env --socket {}",
         foreread().display(),
@@ -87,7 +88,7 @@ fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
     );
     assert_eq!(ran(&place, &environment, &asked), environment);
     let read = |environment: &str, names: &[String]| {
-        // The shell goes on: what is predicted for those that have ended is given up.
+        // The shell continues, because predictions for an ended process are dropped.
         let script = format!("cat {} >/dev/null; sleep 0.3", names.join(" "));
         ran(&place, environment, &script)
     };
@@ -107,7 +108,7 @@ fn a_user_without_rights_has_own_programs_seen_and_their_files_fetched() {
         let environment = self::environment(&place);
         (0..4).for_each(|_| drop(read(&environment, &names)));
         end(running);
-        // A daemon that has asked for a file takes it to be in memory for a while; one that is new has asked for none.
+        // A daemon that has requested a file assumes for a while that it is in memory; a new daemon has requested none.
         let running = place.running();
         let environment = self::environment(&place);
         place.lab.cold(&all);
@@ -128,7 +129,7 @@ fn a_daemon_that_sees_nothing_sleeps() {
         let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
         count.expect("a count").trim().parse().expect("a number")
     };
-    // Its pauses grow from 20 ms to 160.
+    // Its pauses grow from 20 ms to 160 ms.
     std::thread::sleep(Duration::from_secs(1));
     let before = slept();
     std::thread::sleep(Duration::from_secs(3));
@@ -159,7 +160,7 @@ fn programs_outlive_a_daemon_that_is_killed() {
     let output = program.wait_with_output().expect("our child");
     assert_eq!(done(output), "one line\n".repeat(10));
     assert_eq!(ran(&place, &environment, "cat file"), "one line\n");
-    // A daemon that is started anew has another ring.
+    // A newly started daemon has another ring.
     let _again = place.running();
     let anew = self::environment(&place);
     assert_ne!(anew, environment);
@@ -187,7 +188,7 @@ fn what_a_full_ring_has_no_room_for_is_counted() {
     });
     eventually("what comes after is seen", || {
         ran(&place, &environment, "cat file");
-        // It answers, whatever it knows.
+        // The request makes the daemon answer; the prediction does not matter.
         place.predicted(&file);
         place.status()["programs"].to_string().contains("cat")
     });

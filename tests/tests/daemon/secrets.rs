@@ -1,4 +1,4 @@
-//! What the daemon tells whom, and what it believes.
+//! What the daemon shows to each user, and which sockets are trusted.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -38,7 +38,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A command of the user without privileges.
+/// A command of the unprivileged user.
 fn as_nobody(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args([
@@ -119,7 +119,7 @@ fn a_user_is_told_of_own_programs_and_files_alone() {
     };
     eventually("what follows is known", || {
         for _ in 0..4 {
-            // A public file with secrets behind it, by root, twice as often as public ones by the user.
+            // Root reads a public file and then secret ones, twice as often as the user reads public ones.
             let behind: Vec<String> = names[..1].iter().chain(&secrets).cloned().collect();
             read(&behind, &mut Command::new("sh"));
             read(&behind, &mut Command::new("sh"));
@@ -130,7 +130,7 @@ fn a_user_is_told_of_own_programs_and_files_alone() {
             && !as_root("secret/1").is_empty()
             && !by_nobody("public/4").is_empty()
     });
-    // Not of a file in a folder that is closed to the user, nor of one behind a file that is open.
+    // The user gets no prediction for a file in a closed folder, and none of such files after an open one.
     assert_eq!(by_nobody("secret/1"), [] as [Value; 0]);
     for name in &names {
         assert!(!by_nobody(name).iter().any(secret), "{name}");
@@ -154,7 +154,7 @@ fn a_socket_of_somebody_else_is_not_believed() {
         let all = fs::Permissions::from_mode(0o777);
         fs::set_permissions(place.lab.path(folder), all).expect("its mode");
     }
-    // Whose a listening socket is was settled when the process began to listen.
+    // The owner of a listening socket is the user at the moment when the process began to listen.
     let path = place.socket();
     let listen = move || {
         let [root, nobody] = [0, NOBODY].map(rustix::process::Uid::from_raw);
@@ -202,7 +202,7 @@ fn nothing_is_made_in_a_folder_of_models_that_is_somebody_elses() {
 fn hostile_names_break_neither_lines_nor_terminals() {
     let place = Place::new();
     let running = place.running();
-    // A program's and a file's name: what clears a screen, ends a line and a label.
+    // The name of a program and of a file: it clears the screen, ends a line and ends a label.
     let name = "a\nb\"}\\ \u{1b}[2J";
     let program = place.lab.path(name);
     fs::copy("/bin/cat", &program).expect("a program");

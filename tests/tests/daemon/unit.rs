@@ -1,4 +1,4 @@
-//! The unit for systemd: systemd takes it, and the rights that it leaves are enough.
+//! The systemd unit: systemd accepts it, and the rights that it leaves are sufficient.
 
 use std::collections::HashMap;
 use std::fs;
@@ -44,7 +44,7 @@ fn unit() -> String {
     fs::read_to_string(path).expect("the unit")
 }
 
-/// The settings of a unit by section and name.
+/// A unit's settings by section and name.
 fn settings(unit: &str) -> HashMap<(String, String), String> {
     let (mut settings, mut section) = (HashMap::new(), String::new());
     for line in unit.lines().map(str::trim) {
@@ -134,7 +134,7 @@ fn the_rights_that_the_unit_leaves_are_enough() {
     if !answers {
         panic!("{}", text(&running.end().stderr));
     }
-    // A file of another user in a folder that is closed to all others is seen.
+    // A file of another user, in a folder closed to all others, is seen.
     fs::create_dir(place.lab.path("closed")).expect("a folder");
     let file = place.lab.write("closed/file", "one line\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode;
@@ -154,7 +154,7 @@ fn the_rights_that_the_unit_leaves_are_enough() {
         place.predicted(&place.lab.path("closed/file"));
         seen() > before
     });
-    // What a user may know is found out with that user's rights, which takes rights of its own.
+    // The daemon checks a user's rights to know with that user's identity, which needs a privilege.
     let mut ask = Command::new("setpriv");
     ask.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
     ask.arg(foreread())
@@ -166,7 +166,7 @@ fn the_rights_that_the_unit_leaves_are_enough() {
     }
 }
 
-/// Root's daemon, started by hand, cannot write what root may write, nor gain rights by a program that it would start.
+/// Root's daemon, started by hand, cannot write root's files, nor gain rights through a program that it starts.
 fn rights_that_are_not_needed_are_given_up() {
     let place = Place::new();
     place.said(&["daemon", "start"]);

@@ -1,4 +1,4 @@
-//! A process that is about to wait for a device: whoever takes what is reported hears of it at once.
+//! A process is about to wait for a device: the reader of the events gets an alarm at once.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -48,7 +48,7 @@ pub(super) fn of_waits() {
     while system.poll(&mut Budget::new(4096, time), &mut see).more {}
     assert!(!alarms.is_empty());
     assert!(fetched >= files.len(), "{fetched}");
-    // Two processors may give one too many each time.
+    // With two processors each interval may have one alarm too many.
     let time = alarms[alarms.len() - 1] - alarms[0];
     assert!(alarms.len() as u64 <= 2 * (time / ALARM + 1), "{alarms:?}");
 }

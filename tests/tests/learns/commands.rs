@@ -1,13 +1,13 @@
-//! Commands that a shell starts one after the other, each for a file of its own, with the same start-up.
+//! Commands that a shell starts one after the other, each for a different file, with the same start-up.
 
 use super::*;
 
-/// Files, each shown by a command of its own.
+/// Number of files, each shown by a command of its own.
 const SHOWN: u64 = 6;
 
 pub(super) fn one_after_the_other() {
     let lab = Lab::new();
-    // In a locale with a dozen files a command opens them all before its own.
+    // In a locale with a dozen files a command opens all of them before its own file.
     for locale in ["C", "C.UTF-8"] {
         let folder = lab.path(locale);
         std::fs::create_dir(&folder).expect("a folder");
@@ -20,7 +20,7 @@ pub(super) fn one_after_the_other() {
         let script = script.display().to_string();
         let language = format!("LC_ALL={locale}");
         let daemon = Daemon::start(&lab, locale);
-        // The first file that is predicted to be shown after the second, which the third is to be.
+        // The first of the shown files that is predicted after the second one; the third one is right.
         let next = || {
             let predicted = daemon.predicted(&names[1]);
             predicted.into_iter().find(|(path, _)| names.contains(path))
@@ -37,7 +37,7 @@ pub(super) fn one_after_the_other() {
             rounds += 1;
             told = next();
             let is_right = told.as_ref().is_none_or(|(path, _)| *path == names[2]);
-            // A flood of other processes' events leaves the daemon no means to see all.
+            // During a flood of events from other processes the daemon cannot see all of them.
             foreread_tests::check!(is_right, "{locale}: {told:?} after {rounds} rounds");
         }
         foreread_tests::check!(

@@ -1,14 +1,14 @@
-//! What the daemon costs, counted: no figure here depends on how fast the machine is.
+//! The daemon's cost, counted: no figure here depends on the machine's speed.
 
 use super::*;
 
-/// Opens of a flood, and what of them is reported at most in each tenth of a second: those of one process.
+/// Opens of a flood, and the largest number of them that is reported per tenth of a second: the limit of one process.
 const OPENS: u64 = 100_000;
 const REPORTED: u64 = 500;
 /// The shortest time between two turns of the daemon's loop (its breath).
 const TURN: Duration = Duration::from_millis(4);
 
-/// Times that the daemon's main thread has gone to sleep.
+/// Number of times that the daemon's main thread has gone to sleep.
 fn sleeps(pid: u64) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status
@@ -47,7 +47,7 @@ pub(super) fn of_a_flood() {
         lost > 0 && lost + REPORTED * windows >= OPENS,
         "{lost} in {windows}"
     );
-    // A turn sleeps twice at most: for an event, and for its breath; an answer to `status` takes a few more.
+    // A turn sleeps at most twice (for an event, and for the pause of the loop); an answer to `status` takes a few more.
     let slept = sleeps(pid) - slept;
     assert!(slept <= 2 * turns + 50, "{slept} in {turns} turns");
 }

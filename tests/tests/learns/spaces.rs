@@ -1,11 +1,11 @@
-//! Programs in mount namespaces of their own, as containers are: what the daemon fetches is the file that they read, or nothing.
+//! Programs in mount namespaces of their own, as in containers: the daemon fetches the file that they read, or nothing.
 
 use super::*;
 
-/// Files of a folder.
+/// Number of files in a folder.
 const FILES: u64 = 30;
 
-/// A folder of files, and programs that read them: all, and the first alone.
+/// A folder of files, with programs that read all of them or only the first.
 struct Folder {
     name: &'static str,
     files: Vec<File>,
@@ -30,7 +30,7 @@ impl Folder {
     }
 }
 
-/// Reads files of a folder by these paths in a mount namespace in which `mount` was done first.
+/// Reads files of a folder by these paths in a mount namespace after the command `mount`.
 fn read(lab: &Lab, folder: &str, mount: &str, count: u64) {
     let list = (0..count).map(|number| format!("{folder}/file-{}", number * 17 % FILES));
     let list = list.collect::<Vec<_>>().join(" ");
@@ -50,11 +50,11 @@ pub(super) fn of_other_namespaces() {
     }
     let overlay = "mount -t overlay overlay -o lowerdir=below,upperdir=upper,workdir=work below";
     let cases = [
-        // A namespace whose mounts are those of the daemon's.
+        // A namespace with the daemon's mounts.
         (own.name, "true"),
-        // One in which other files have the same paths.
+        // A namespace in which other files have the same paths.
         (hidden.name, "mount --bind bound hidden"),
-        // One in which a file system of another device is there.
+        // A namespace with a file system of another device at that path.
         (below.name, overlay),
     ];
     let all = [&own, &hidden, &bound, &below];
@@ -72,7 +72,7 @@ pub(super) fn of_other_namespaces() {
         rounds(FILES);
     }
     rounds(1);
-    // What can be fetched is, after what cannot.
+    // The files that can be fetched are fetched, although others cannot.
     eventually("files that follow are fetched for a namespace", || {
         own.cached() >= 3 * SIZE as u64
     });

@@ -1,5 +1,5 @@
-//! What is wrong with input is said, or does no harm: records that are damaged or of another program, ranks that disagree, caches
-//! that are too small.
+//! Bad input is reported or does no harm: records that are damaged or of another program, ranks that disagree, caches that are too
+//! small.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ fn lab(mpi: Mpi) -> Lab {
     lab
 }
 
-/// Recorded, then run with what `change` has made of the records: everything is as it is alone.
+/// Records, then runs with the records as `change` leaves them: every run behaves as without foreread.
 fn run_with(mpi: Mpi, lab: &Lab, change: impl Fn(&[std::path::PathBuf])) {
     let plain = mpi.launch(lab, 2, &WORDS);
     assert!(plain.status.success(), "{plain:?}");
@@ -63,7 +63,7 @@ fn run_with(mpi: Mpi, lab: &Lab, change: impl Fn(&[std::path::PathBuf])) {
 
 fn damaged_records(mpi: Mpi) {
     let lab = lab(mpi);
-    // Cut off in the middle, at each of several places; bytes turned over, from the middle to the end; nothing; noise.
+    // A record cut off in the middle or near its end; with its second half inverted; empty; noise.
     type Damage = fn(Vec<u8>) -> Vec<u8>;
     let damages: [Damage; 5] = [
         |mut bytes| {
@@ -84,7 +84,7 @@ fn damaged_records(mpi: Mpi) {
     ];
     for damage in damages {
         run_with(mpi, &lab, |records| {
-            // One of both: ranks go by records of their own.
+            // One of the two records: each rank follows a record of its own.
             let bytes = fs::read(&records[0]).expect("a record");
             fs::write(&records[0], damage(bytes)).expect("a record");
         });
@@ -93,7 +93,7 @@ fn damaged_records(mpi: Mpi) {
 
 fn other_programs(mpi: Mpi) {
     let lab = lab(mpi);
-    // Of another program, and of each other.
+    // A record of another program, and the ranks' records exchanged.
     let other = lab.path("other.fr");
     lab.foreread(&["record", "-o", "other.fr", "--", "cat", "data"]);
     run_with(mpi, &lab, |records| {
@@ -110,7 +110,7 @@ fn other_commands(mpi: Mpi) {
     let lab = lab(mpi);
     let path = foreread();
     let under = [path.to_str().expect("a path"), "run", "--"];
-    // One file is read in turn by one rank, and in parts by the other; and files of different lengths.
+    // One rank reads a file in alternating blocks and the other a contiguous part of it; and the ranks' files have different lengths.
     let one = ["./strided", "data"];
     let two = ["./strided", "data", "parts"];
     let both = |under: &[&str]| {

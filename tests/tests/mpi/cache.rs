@@ -1,7 +1,7 @@
-//! The collective cache, as programs see it: the same bytes as without it, by whatever call, whoever writes.
+//! The collective cache as programs see it: the same bytes as without it, for every call, whichever process writes.
 //!
-//! `seed.c` stands in for foreread: what is in the cache is known then, and can be marked, so that what was served is told
-//! from what was read.
+//! `seed.c` stands in for foreread, so that the cache's contents are known and can be marked: bytes from the cache are then
+//! distinguished from bytes that were read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -60,7 +60,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "whatever_call_changes_a_file_all_ranks_read_what_it_holds_a_hundred_times_each",
-        // Thousands of barriers, at each of which the ranks wait for one another's turn on the processors.
+        // Thousands of barriers, at each of which the ranks wait for a processor.
         ALL.alone(),
         Needs::C,
         |mpi| changed(mpi, "parts,kept", 100),
@@ -120,7 +120,7 @@ pub const TESTS: &[Test] = &[
 
 const SIZE: usize = (1 << 20) + 5000;
 
-/// A lab with the programs, and a file whose bytes are neither 0xaa nor its opposite.
+/// A lab with the programs, and a file whose bytes are neither 0xaa nor its complement.
 fn lab(mpi: Mpi) -> Lab {
     let lab = Lab::new();
     mpi.build(&lab, "cached.c");
@@ -135,12 +135,12 @@ fn lab(mpi: Mpi) -> Lab {
     lab
 }
 
-/// The file as it is in the beginning.
+/// Restores the file's first contents.
 fn fresh(lab: &Lab) {
     std::fs::write(lab.path("data"), contents(SIZE)).expect("a file");
 }
 
-/// So many bytes, none of them 0xaa or its opposite.
+/// `len` bytes, none of them 0xaa or its complement.
 pub fn contents(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
     std::iter::repeat_with(|| {
@@ -157,14 +157,14 @@ fn library(mpi: Mpi) -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-/// The words that run a way of `cached.c` with a cache that is filled so.
+/// The command that runs one way of `cached.c` with a cache that is filled as `how` says.
 fn seeded<'a>(library: &'a str, how: &'a str, way: &'a str) -> [&'a str; 8] {
     [
         "./seed", library, "data", how, "counts", "./cached", way, "data",
     ]
 }
 
-/// What came of a run: its output, and each rank's counts.
+/// The result of a run: its output, and each rank's counts.
 struct Ran {
     output: Output,
     counts: Vec<HashMap<String, u64>>,
@@ -175,7 +175,7 @@ impl Ran {
         self.counts.iter().map(|one| one[name]).sum()
     }
 
-    /// Bytes served, from wherever.
+    /// Bytes served from the cache of any rank.
     fn served(&self) -> u64 {
         self.sum("bytes")
     }
@@ -205,7 +205,7 @@ fn plain(mpi: Mpi, lab: &Lab, ranks: u32, way: &str) -> Vec<String> {
     lines(&output)
 }
 
-/// All that was read was served: the program turns the marked bytes over, and no others.
+/// Asserts that every read byte came from the cache: the program inverts the marked bytes, and its sums are those of the plain run.
 fn all_served(mpi: Mpi, ranks: u32, how: &str, way: &str) -> Ran {
     let lab = lab(mpi);
     let alone = plain(mpi, &lab, ranks, way);
@@ -219,7 +219,7 @@ fn every_kind(mpi: Mpi) {
     for way in ["reads", "reads_writable"] {
         let ran = all_served(mpi, 2, "whole,marked", way);
         assert!(ran.counts.iter().all(|one| one["hits"] > 0));
-        // The rank's foreread is told of the file, and of the other rank.
+        // The counts show that the rank's foreread knows the file and the other rank.
         assert!(ran.counts.iter().all(|one| one["files"] == 1));
         assert!(ran.counts.iter().all(|one| one["peers"] == 1));
         for (rank, one) in (0..).zip(&ran.counts) {
@@ -233,7 +233,7 @@ fn other_ranks(mpi: Mpi) {
     assert!(ran.sum("host_hits") > 0);
 }
 
-/// The same is read with the cache as without; what was served.
+/// Asserts that the program reads the same with the cache as without; returns the run.
 fn same(mpi: Mpi, ranks: u32, how: &str, way: &str) -> Ran {
     let lab = lab(mpi);
     let alone = plain(mpi, &lab, ranks, way);
@@ -244,14 +244,14 @@ fn same(mpi: Mpi, ranks: u32, how: &str, way: &str) -> Ran {
 
 fn ends_of_files(mpi: Mpi) {
     let ran = same(mpi, 2, "whole", "ends");
-    // Of reads that reach the end, what comes before its page.
+    // In reads that reach the end of the file, the part before the last page is served.
     assert!(ran.served() > 0);
 }
 
 fn writes(mpi: Mpi) {
     for how in ["whole", "parts", "whole,kept"] {
         let ran = same(mpi, 3, how, "writes");
-        // Before the first write, after which each rank leaves the file to the file system.
+        // Served before the first write; after it each rank leaves the file to the file system.
         assert!(ran.served() > 0 && ran.sum("changed") == 3, "{how}");
     }
 }
@@ -260,7 +260,7 @@ fn read_by_a_write(mpi: Mpi) {
     let lab = lab(mpi);
     plain(mpi, &lab, 2, "sieve");
     let written = std::fs::read(lab.path("data")).expect("the file");
-    // Whatever is served would be other bytes, and come back to the file.
+    // Served bytes would be wrong ones, and would be written back to the file.
     let ran = run(mpi, &lab, 2, "whole,marked", "sieve");
     assert!(std::fs::read(lab.path("data")).expect("the file") == written);
     assert_eq!(ran.served(), 0);
@@ -302,7 +302,7 @@ fn changed(mpi: Mpi, how: &str, rounds: u32) {
 }
 
 fn atomic(mpi: Mpi) {
-    // Whatever is served would be other bytes.
+    // Served bytes would be wrong ones.
     let ran = same(mpi, 2, "whole,marked", "atomic");
     assert_eq!(ran.served(), 0);
 }
@@ -329,7 +329,7 @@ fn unknown_ranks(mpi: Mpi) {
         let hits = counts(&lab, 0)["hits"];
         assert_eq!(hits > 0, served, "{way}: {hits}");
     }
-    // Both have it, but are on different hosts.
+    // Both ranks have it, but count as being on different hosts.
     let lab = lab.with("FOREREAD_CACHE_ALONE", "1");
     let alone = plain(mpi, &lab, 2, "reads_writable");
     let ran = run(mpi, &lab, 2, "whole,marked", "reads_writable");
@@ -337,7 +337,7 @@ fn unknown_ranks(mpi: Mpi) {
     assert_eq!(ran.served(), 0);
 }
 
-/// By what the ranks reach each other, and whether the MPI can make windows then.
+/// The variables that select how the ranks reach one another, and whether the MPI supports windows then.
 type Transport = (&'static [(&'static str, &'static str)], bool);
 
 fn other_hosts(mpi: Mpi) {
@@ -370,7 +370,7 @@ fn other_hosts(mpi: Mpi) {
     for (variables, windows) in transports {
         let mut lab = lab(mpi);
         let alone = plain(mpi, &lab, 2, "in_turn");
-        // The ranks take each other to be on other hosts, and a page is worth being waited for.
+        // The ranks believe that they are on different hosts, and reads are slow enough that waiting for a page pays.
         let preload = format!("{}:{}", library(mpi), lab.path("slow.so").display());
         std::fs::rename(lab.path("slow"), lab.path("slow.so")).expect("our own library");
         lab = lab
@@ -404,7 +404,7 @@ fn stuck(mpi: Mpi) {
 }
 
 fn long(mpi: Mpi) {
-    // Of 16 pages that come 4 ms after each other.
+    // There are 16 pages, and each comes 4 ms after the one before.
     let ran = same(mpi, 1, "whole,waited,slow", "once");
     assert!(ran.served() < 8 * 65536, "{:?}", ran.counts);
 }
@@ -456,7 +456,7 @@ fn no_segment(mpi: Mpi) {
         let output = mpi.launch(&lab, 2, &words);
         assert_eq!(lines(&output), alone, "{value}: {}", text(&output.stderr));
     }
-    // Whatever is served from those that are none would be other bytes.
+    // An invalid segment's bytes would be wrong ones.
     for (how, used) in [
         ("marked,token", false),
         ("marked,version", false),
@@ -471,7 +471,7 @@ fn no_segment(mpi: Mpi) {
 }
 
 fn unwritable(mpi: Mpi) {
-    // What is only in part to be written to is read by the file system.
+    // A read into memory that is writable only in part is left to the file system.
     same(mpi, 1, "whole", "unwritable");
 }
 
@@ -490,7 +490,7 @@ fn conforms(mpi: Mpi) {
     };
     let plain = calls(&["./conform", "data"]);
     assert!(plain.lines().count() > 3000);
-    // Without a cache, with one that holds the file, and with one of which each page is filled anew as soon as it is void.
+    // Without a cache, with one that holds the file, and with one whose void pages are filled again at once.
     for how in ["none", "whole", "whole,kept"] {
         let mut words = seeded(&library, how, "data");
         words[5] = "./conform";

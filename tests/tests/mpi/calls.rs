@@ -1,4 +1,4 @@
-//! What each family of calls is recorded as: the bytes that it addresses, in order.
+//! The accesses recorded for each family of calls: the bytes that a call addresses, in order.
 
 use foreread_plan::Kind;
 use foreread_tests::{Lab, foreread, root};
@@ -59,7 +59,7 @@ const BLOCK: u64 = 4096;
 const ROUNDS: u64 = 4;
 const RANKS: u32 = 2;
 
-/// Records a family of calls; what each rank asked for.
+/// Records a family of calls; returns the accesses of each rank.
 fn family(mpi: Mpi, lab: &Lab, name: &str) -> Vec<Asked> {
     for record in lab.records() {
         std::fs::remove_file(record).expect("our own record");
@@ -76,7 +76,7 @@ fn lab(mpi: Mpi) -> Lab {
     lab
 }
 
-/// Blocks of all ranks in turn; and the same, each rank's one after the other.
+/// Accesses of a rank to blocks that alternate between the ranks.
 fn in_turn(kind: Kind, rank: u64) -> Asked {
     let block = |round| (round * u64::from(RANKS) + rank) * BLOCK;
     (0..ROUNDS)
@@ -124,7 +124,7 @@ fn the_shared_pointer(mpi: Mpi) {
         Kind::MpiRead,
         in_turn,
     );
-    // Whoever comes first has the next block: each is some rank's.
+    // The first rank to call gets the next block, so each block belongs to one of the ranks.
     let lab = lab(mpi);
     let found = family(mpi, &lab, "read_shared");
     assert!(
@@ -150,7 +150,7 @@ fn writes(mpi: Mpi) {
     check(mpi, &individual, Kind::MpiWrite, in_parts);
 }
 
-/// A file type, as MPI defines it: where its bytes are, how long it is, and where the view begins.
+/// A file type as MPI defines it: the places of its bytes, its extent, and the view's displacement.
 struct View {
     name: &'static str,
     pieces: Vec<(u64, u64)>,
@@ -159,7 +159,7 @@ struct View {
 }
 
 impl View {
-    /// Where each byte of the view is, one by one.
+    /// The offset of each byte of the view.
     fn bytes(&self) -> impl Iterator<Item = u64> {
         (0..).flat_map(move |tile| {
             let begin = self.displacement + tile * self.extent;
@@ -168,7 +168,7 @@ impl View {
         })
     }
 
-    /// The ranges that calls of so many bytes are for, one call after the other.
+    /// The ranges that successive calls with these byte counts address.
     fn ranges(&self, calls: &[usize]) -> Asked {
         let mut bytes = self.bytes();
         let mut ranges = Asked::new();
@@ -251,7 +251,7 @@ fn many_pieces(mpi: Mpi) {
             displacement: rank,
         };
         let mut expected = view.ranges(&[4000, 400, 5000]);
-        // Those beyond the bound are one with the last within it.
+        // The ranges beyond the bound are joined to the last one within it.
         let last = expected.last().expect("ranges").1;
         expected.truncate(4400 + MOST);
         let (_, offset, len) = expected.last_mut().expect("ranges");
@@ -266,7 +266,7 @@ fn the_end_of_a_file(mpi: Mpi) {
     for found in family(mpi, &lab, "read_end_of_file") {
         assert_eq!(found, [rest]);
     }
-    // Open MPI 4.1 does not come back from such a read, with foreread or without.
+    // Open MPI 4.1 hangs in such a read, with or without foreread.
     if mpi == Mpi::Mpich {
         for found in family(mpi, &lab, "iread_end_of_file") {
             assert_eq!(found, [rest, rest]);
@@ -316,7 +316,7 @@ fn another_tool(mpi: Mpi) {
     let with_tool = [tool.to_str().expect("a path"), "-o", "tooled"];
     mpi.build_as(&lab, "families.c", &with_tool);
     let preloaded = format!("LD_PRELOAD={}", lab.path("tool.so").display());
-    // Behind foreread's library, and in the program itself, in front of it.
+    // A tool behind foreread's library, and a tool in the program itself, in front of it.
     for words in [
         &["env", &preloaded, "./families", "read_at", "data"][..],
         &["./tooled", "read_at", "data"],
@@ -328,7 +328,7 @@ fn another_tool(mpi: Mpi) {
         assert_eq!(lines(&plain), ["4 reads", "4 reads"], "{plain:?}");
         let path = foreread();
         let own = [path.to_str().expect("a path"), "record", "--"];
-        // Whoever starts foreread has the tool in its environment.
+        // The process that starts foreread has the tool in its environment.
         let (before, after) = words.split_at(words.len() - 3);
         let output = mpi.launch(&lab, RANKS, &[before, &own, after].concat());
         assert_eq!(lines(&output), lines(&plain), "{words:?}: {output:?}");

@@ -42,7 +42,7 @@ pub const TESTS: &[Test] = &[
     (
         "a_program_of_sessions_alone_ends_as_it_does_alone",
         ALL,
-        // Open MPI 4.1 has none.
+        // Open MPI 4.1 has no sessions.
         Needs::Mpich,
         sessions,
     ),
@@ -83,7 +83,7 @@ fn served(mpi: Mpi) {
         let counts = caches.iter().map(|cache| cache[name].as_u64());
         counts.map(|count| count.expect("a count")).sum()
     };
-    // Of 128 reads of both ranks.
+    // The two ranks make 128 reads.
     let hits = sum("hit_local") + sum("hit_host");
     check!(hits >= 64, "{words:?}: {caches:#?}");
     check!(sum("filled_bytes") > 0, "{words:?}: {caches:#?}");
@@ -94,7 +94,7 @@ fn served(mpi: Mpi) {
     check!(chosen, "{words:?}: {caches:#?}");
 }
 
-/// Reads of a rank that were served from the collective cache, its own part or another's.
+/// Reads of a rank that the collective cache served, from the rank's own segment or another's.
 fn hits(account: &Value) -> u64 {
     let count = |name: &str| account["collective_cache"][name].as_u64().unwrap_or(0);
     count("hit_local") + count("hit_host")
@@ -107,12 +107,12 @@ fn in_order(mpi: Mpi) {
     std::fs::write(lab.path("mnt/data"), contents(48 << 20)).expect("a file");
     let words = &["./strided", "mnt/data", "parts", "whole"];
     let plain = mpi.launch(&lab, 2, words);
-    // By the pattern, then by the record.
+    // The first run follows the pattern, the second the record.
     for round in 0..2 {
         let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
         assert_eq!(lines(&output), lines(&plain), "{output:?}");
         let accounts = accounts(&lab, 2);
-        // Of 384 reads a rank. On one processor, following the start of MPI may cost so much that a rank is left to itself
+        // Each rank makes 384 reads. On one processor, following the start of MPI may cost so much that foreread leaves a rank to itself
         // for its first 200 ms.
         let hits: Vec<u64> = accounts.iter().map(hits).collect();
         check!(
@@ -183,7 +183,7 @@ fn direct(mpi: Mpi) {
     let output = mpi.foreread(&lab, 2, &["run", "--json", "account"], words);
     assert_eq!(lines(&output), lines(&plain), "{output:?}");
     let accounts = accounts(&lab, 2);
-    // Of 128 reads of both ranks.
+    // The two ranks make 128 reads.
     check!(
         accounts.iter().map(hits).sum::<u64>() >= 64,
         "{accounts:#?}"
@@ -216,7 +216,7 @@ fn sessions(mpi: Mpi) {
     }
     for file in files {
         let words = &["./sessions", file];
-        // MPICH 4.0 opens no file then.
+        // MPICH 4.0 cannot open a file in a session.
         let plain = mpi.launch(&lab, 2, words);
         assert!(plain.status.success(), "{plain:?}");
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The two MPIs, programs built with them, and what the records of their ranks say.
+//! The two MPIs, programs built with them, and the contents of their ranks' records.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ pub enum Mpi {
     OpenMpi,
 }
 
-/// What a rank asked MPI for, in order: the kind of access, and offset and length in bytes.
+/// The accesses that a rank requested from MPI, in order: kind, offset and length in bytes.
 pub type Asked = Vec<(Kind, u64, u64)>;
 
 impl Mpi {
@@ -27,7 +27,7 @@ impl Mpi {
         }
     }
 
-    /// What is missing here of what tests need; `None` if nothing is.
+    /// The unmet requirement of tests with this MPI; `None` if there is none.
     pub fn missing(self, fortran: bool) -> Option<String> {
         let library = foreread().with_file_name(format!("libforeread_{}.so", self.name()));
         let tools = ["mpicc", "mpirun"]
@@ -44,12 +44,12 @@ impl Mpi {
         (!library.is_file()).then(|| format!("no {}", library.display()))
     }
 
-    /// Builds one of the programs of the tests as `./NAME`, with its extension left out.
+    /// Builds one of the tests' programs as `./NAME`, without the extension.
     pub fn build(self, lab: &Lab, source: &str) {
         self.build_as(lab, source, &[]);
     }
 
-    /// The same with these options, which may name another output.
+    /// As [`Self::build`], with these options, which may name another output.
     pub fn build_as(self, lab: &Lab, source: &str, options: &[&str]) {
         let tool = if source.ends_with(".c") {
             "mpicc"
@@ -59,11 +59,11 @@ impl Mpi {
         self.build_by(lab, &format!("{tool}.{}", self.name()), source, options);
     }
 
-    /// The same by this compiler.
+    /// As [`Self::build_as`], with this compiler.
     pub fn build_by(self, lab: &Lab, compiler: &str, source: &str, options: &[&str]) {
         let path = root().join("tests/mpi").join(source);
         let name = Path::new(source).file_stem().expect("a name");
-        // Options that name files are of this test alone.
+        // Options that name files belong to this test alone.
         let names_files = |option: &&str| *option == "-o" || option.ends_with(".so");
         if !options.iter().any(names_files) {
             let options = [&["-O1"][..], options].concat();
@@ -80,7 +80,7 @@ impl Mpi {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
 
-    /// Starts a command as so many ranks.
+    /// Runs a command with this number of ranks.
     pub fn launch(self, lab: &Lab, ranks: u32, words: &[&str]) -> Output {
         let mut command = lab.command(format!("mpirun.{}", self.name()));
         if self == Self::OpenMpi {
@@ -90,7 +90,7 @@ impl Mpi {
         finish(start(command.arg("-n").arg(ranks.to_string()).args(words)))
     }
 
-    /// The same under foreread: `run` or `record` and its options come first.
+    /// As [`Self::launch`], under foreread: `options` begins with `run` or `record`.
     pub fn foreread(self, lab: &Lab, ranks: u32, options: &[&str], words: &[&str]) -> Output {
         let path = foreread();
         let foreread = [path.to_str().expect("a path")];
@@ -99,14 +99,14 @@ impl Mpi {
     }
 }
 
-/// The lines of standard output in order: ranks write as they come.
+/// The sorted lines of standard output, because ranks write in any order.
 pub fn lines(output: &Output) -> Vec<String> {
     let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
     lines.sort();
     lines
 }
 
-/// What each rank asked MPI for of the file of this name, by the records in the lab's store.
+/// The accesses of each rank to the file of this name, by the records in the lab's store.
 pub fn asked(lab: &Lab, ranks: u32, name: &str) -> Vec<Asked> {
     let mut all = vec![Asked::new(); ranks as usize];
     for path in lab.records() {

@@ -1,5 +1,5 @@
-//! Ranks on several hosts: network namespaces joined by a wire, each with a host name of its own, which the MPIs' own launchers
-//! enter by a script in place of `ssh`.
+//! Ranks on several hosts: network namespaces joined by a virtual wire, each with a host name of its own. The MPIs' own launchers enter
+//! them by a script in place of `ssh`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ pub const TESTS: &[Test] = &[(
 )];
 
 const RANKS: u32 = 4;
-/// Their addresses: nobody else sees them.
+/// Their addresses, which exist only in the namespaces.
 const ADDRESSES: [&str; 2] = ["10.91.0.1", "10.91.0.2"];
 
-/// What making hosts needs and this machine does not have.
+/// The unmet requirement for making hosts; `None` if there is none.
 pub fn missing() -> Option<String> {
     let needs = [
         Need::Root,
@@ -38,10 +38,10 @@ pub fn missing() -> Option<String> {
         .or_else(|| Hosts::make(&Lab::new()).err())
 }
 
-/// Two hosts; they go when this does.
+/// Two hosts, which are removed on drop.
 struct Hosts {
     names: [String; 2],
-    /// What enters one of them, called as `ssh` is.
+    /// The script that enters a host; its arguments are those of `ssh`.
     enter: PathBuf,
 }
 
@@ -79,7 +79,7 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Starts a command as so many ranks, dealt to the hosts in turn, from the first host.
+    /// Starts a command from the first host, with ranks that alternate between the hosts.
     fn launch(&self, lab: &Lab, mpi: Mpi, words: &[&str]) -> Output {
         let ranks = RANKS.to_string();
         let each = RANKS / 2;
@@ -114,7 +114,7 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in &self.names {
-            // One may never have come to be.
+            // A host may never have been created.
             let _ = ip(&["netns", "del", name]);
         }
     }

@@ -1,7 +1,7 @@
-//! Other people's programs on MPI-IO, as distributions package them: parallel HDF5, PnetCDF's utilities, mpi4py and h5py.
+//! Other projects' programs on MPI-IO, as distributions package them: parallel HDF5, PnetCDF's utilities, mpi4py and h5py.
 //!
-//! Each runs alone, then under foreread with nothing known, then with the record of that run: it has to print the same and
-//! end the same, and what its libraries asked MPI for has to be recorded.
+//! Each runs alone, then under foreread without a record, then with the record of that run. It must print the same and end the same, and
+//! the accesses that its libraries request from MPI must be recorded.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -20,11 +20,11 @@ pub const TESTS: &[Test] = &[
 ];
 
 const RANKS: u32 = 2;
-/// Debian's own: modules of packages are not found by another.
+/// Debian's own Python: another one does not find the modules of packages.
 const PYTHON: &str = "/usr/bin/python3";
 
 impl Needs {
-    /// What is missing here of what packages bring for this MPI; `None` if nothing is.
+    /// The unmet requirement for the packages of this MPI; `None` if there is none.
     pub fn missing_package(self, mpi: Mpi) -> Option<String> {
         match self {
             Needs::Hdf5 => {
@@ -52,7 +52,7 @@ fn found(tool: &str) -> Option<std::path::PathBuf> {
     Some(folders.first()?.join(tool))
 }
 
-/// Whether a program or library is linked with this MPI.
+/// True if a program or library is linked with this MPI.
 fn linked(path: &Path, mpi: Mpi) -> bool {
     let library = match mpi {
         Mpi::Mpich => "libmpich.so",
@@ -75,14 +75,14 @@ fn module(name: &str, mpi: Mpi) -> Option<String> {
 fn parallel_h5py() -> Option<String> {
     let script = "import h5py; print(h5py.get_config().mpi)";
     let mut python = Command::new(PYTHON);
-    // Else Debian's is parallel under a launcher alone.
+    // Without this variable Debian's h5py is parallel only under a launcher.
     python.args(["-c", script]).env("H5PY_ALWAYS_USE_MPI", "1");
     let output = python.output();
     let parallel = output.is_ok_and(|output| output.stdout.ends_with(b"True\n"));
     (!parallel).then(|| format!("no parallel h5py of {PYTHON}"))
 }
 
-/// Runs a command alone, for the first and for the second time; each prints and ends as alone. The run alone.
+/// Runs a command alone and then twice under foreread; output and status must be equal. Returns the run alone.
 fn thrice(lab: &Lab, mpi: Mpi, file: &str, words: &[&str]) -> Output {
     let plain = mpi.launch(lab, RANKS, words);
     assert!(plain.status.success(), "{words:?}: {plain:?}");
@@ -96,7 +96,7 @@ fn thrice(lab: &Lab, mpi: Mpi, file: &str, words: &[&str]) -> Output {
     plain
 }
 
-/// Bytes that a rank at least has to have asked MPI for.
+/// Asserts that each rank requested at least this number of bytes from MPI.
 fn recorded(lab: &Lab, file: &str, bytes: u64) {
     for (rank, asked) in asked(lab, RANKS, file).iter().enumerate() {
         let all: u64 = asked.iter().map(|(_, _, len)| len).sum();

@@ -46,7 +46,7 @@ pub const TESTS: &[Test] = &[
     (
         "a_rank_that_mpi_has_otherwise_is_not_recorded",
         ALL,
-        // Open MPI sets the variables itself.
+        // Open MPI sets these variables itself.
         Needs::Mpich,
         mistaken,
     ),
@@ -71,7 +71,7 @@ fn accounts(lab: &Lab, ranks: u32) -> Vec<Value> {
 
 fn run_twice(mpi: Mpi) {
     let lab = Lab::new();
-    // A disk that has to be waited for: where it answers at once, foreread leaves the ranks alone.
+    // A disk that answers slowly: if it answered at once, foreread would leave the ranks alone.
     let _mount = Slow::mount(&lab, "network-ssd");
     lab.data("mnt/data", 32);
     mpi.build(&lab, "strided.c");
@@ -124,7 +124,7 @@ fn one_line(mpi: Mpi) {
 
 fn shown(mpi: Mpi) {
     let lab = lab(mpi, 4);
-    // 65,536 bytes of each 131,072, of three ranks in turn.
+    // 65,536 bytes of each 131,072, alternating between three ranks.
     mpi.foreread(&lab, 3, &["record"], &["./strided", "data"]);
     let shown = text(&lab.foreread(&["show"]).stdout);
     let (_, all) = shown
@@ -148,7 +148,7 @@ fn shown(mpi: Mpi) {
     let mut words = vec!["analyze", "--json"];
     words.extend(records.iter().map(|path| path.to_str().expect("a path")));
     let analysed = text(&lab.foreread(&words).stdout);
-    // Ranks that took their time in other ways are apart there.
+    // Ranks with different timing are kept apart there.
     for word in [
         "\"rank 0\"",
         "\"rank 1\"",
@@ -173,7 +173,7 @@ fn other_ranks(mpi: Mpi) {
     let read = (32 << 20) / 2 / 4;
     for (rank, account) in accounts(&lab, 4).iter().enumerate() {
         let bytes = |column: &str| account["ledger"][column].as_u64().unwrap_or(0);
-        // The places that another rank read are not this one's.
+        // The places that another rank read are not prefetched for this one.
         check!(
             bytes("wasted") <= bytes("useful") + bytes("late") + read / 4,
             "rank {rank}: {account:#}"
@@ -194,7 +194,7 @@ fn named_files(mpi: Mpi) {
 }
 
 fn mistaken(mpi: Mpi) {
-    // A launcher's variables that came from somewhere else.
+    // A launcher's variables that another launcher set.
     let lab = lab(mpi, 1)
         .with("OMPI_COMM_WORLD_RANK", "2")
         .with("OMPI_COMM_WORLD_SIZE", "4");

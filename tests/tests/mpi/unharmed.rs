@@ -1,4 +1,4 @@
-//! Parallel programs end as plain, however they end; and libraries that have nothing to do do nothing.
+//! Parallel programs end as without foreread, however they end; and libraries without work do nothing.
 
 use foreread_tests::{Lab, finish, foreread, start, text};
 
@@ -31,8 +31,8 @@ fn ends(mpi: Mpi) {
             let output = mpi.foreread(&lab, 2, options, &["./ends", how]);
             let told = format!("{how}, {options:?}: {output:?}");
             assert_eq!(output.status.success(), plain.status.success(), "{told}");
-            // MPICH kills what is left when a rank has gone without a word, and whoever stands between the launcher and
-            // the rank, a shell too, may be among that: the status is then the kill's. What it prints tells of it.
+            // When a rank exits without MPI_Finalize, MPICH kills the processes that remain, possibly including the ones between the
+            // launcher and that rank (a shell, or foreread). The status is then the kill's, and the output shows it.
             if mpi == Mpi::Mpich && how == "exit" {
                 continue;
             }
@@ -55,7 +55,7 @@ fn without_mpi(mpi: Mpi) {
         (text(&output.stdout), text(&output.stderr)),
         ("fine\n".into(), String::new())
     );
-    // Under a launcher it is put into whatever that starts, by which MPI is loaded later, or never.
+    // Under a launcher the library is put into every started program, which loads MPI later or never.
     let output = mpi.foreread(
         &lab,
         2,

@@ -1,7 +1,7 @@
-//! One suite for every observer: the same programs, seen by `foreread run` and by the daemon, by each observer that they take.
+//! One suite for every observer: the same programs, seen by `foreread run` and by the daemon, through each of their observers.
 //!
-//! [`cases`] has the programs and what each does, [`sight`] has what an observer does not see of that, and why. A case passes, or the
-//! list says otherwise. Of `foreread run` the record is compared as well.
+//! [`cases`] has the programs and the events of each, [`sight`] the events that an observer does not see, with the reason. A case must
+//! match, or its difference must be in that list. For `foreread run` the record is compared as well.
 //!
 //! Data flow: [`CASES`] → a program that runs and stops before its end → [`Watch`] → words → compared with [`Sight::delivered`].
 
@@ -64,7 +64,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Those that take eBPF.
+/// The tests that need eBPF.
 pub const EBPF: &[Test] = &[
     (
         "foreread_run_sees_by_ebpf_what_programs_do",
@@ -86,7 +86,7 @@ pub const EBPF: &[Test] = &[
     ),
 ];
 
-/// The status of a program that finds something missing here.
+/// The exit status of a program that lacks something on this machine.
 const MISSING: i32 = 99;
 
 fn sight(door: &str, observer: &str) -> &'static Sight {
@@ -96,7 +96,7 @@ fn sight(door: &str, observer: &str) -> &'static Sight {
 }
 
 impl Sight {
-    /// The observer.
+    /// Opens the observer.
     fn open(&self) -> Watch {
         match (self.door, self.observer) {
             ("run", "preload") => {
@@ -117,25 +117,25 @@ impl Sight {
         }
     }
 
-    /// Whether the case's program can be tried.
+    /// True if the case's program can be tried.
     fn tries(&self, case: &Case) -> bool {
         let is_outside = matches!(
             self.otherwise(case.name),
             Some(one) if matches!(one.delivers, Delivers::Nothing)
         );
-        // A loader that is not glibc's refuses the library.
+        // A loader other than glibc's refuses the library.
         !(self.observer == "preload" && is_outside && case.compiler == "musl-gcc")
     }
 }
 
-/// Takes a file out of memory.
+/// Evicts a file from memory.
 fn make_cold(path: &Path) {
     let file = File::open(path).expect("a file");
     file.sync_all().expect("a disk");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
 }
 
-/// Builds the program of a case outside of the folder that it is to use; `None` where that cannot be.
+/// Builds the program of a case outside of the folder that it uses; `None` if it cannot be built.
 fn built(case: &Case) -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let file = match case.program.split_once('.') {
@@ -153,10 +153,10 @@ fn built(case: &Case) -> Option<(tempfile::TempDir, PathBuf)> {
     Some((folder, program))
 }
 
-/// Gives a command what a case's words say.
+/// Gives a command the arguments and the standard input in a case's words.
 fn given(command: &mut Command, words: &str, stage: &Stage) {
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // A shell looks its folder up by that.
+    // A shell would take its folder's path from PWD.
     command.current_dir(stage.path("")).env_remove("PWD");
     for word in words.split(' ') {
         if let Some(name) = word.strip_prefix("<@") {
@@ -169,7 +169,8 @@ fn given(command: &mut Command, words: &str, stage: &Stage) {
     }
 }
 
-/// Runs the program of a case: its process, and what was delivered of it. Observers look all the time, and before its end.
+/// Runs the program of a case; returns its process and the events delivered of it. The observer is polled all the time, and before the
+/// program's end.
 fn run(case: &Case, sight: &Sight, watch: &mut Watch) -> Option<(u32, Vec<String>)> {
     let (_folder, program) = built(case)?;
     let stage = Stage::new();
@@ -184,7 +185,7 @@ fn run(case: &Case, sight: &Sight, watch: &mut Watch) -> Option<(u32, Vec<String
         command.envs(watch.observer.environment());
     }
     given(&mut command, case.words, &stage);
-    // It is waited for below, as often as it stops.
+    // The loop below waits for the program each time it stops.
     let pid = Pid::from_child(&command.spawn().expect("the program"));
     loop {
         watch.poll();
@@ -211,7 +212,7 @@ fn run(case: &Case, sight: &Sight, watch: &mut Watch) -> Option<(u32, Vec<String
     Some((pid, delivered))
 }
 
-/// Whether the first has nothing that the other has not, in its order.
+/// True if every word of `part` is in `whole`, in the same order.
 fn is_part(part: &[String], whole: &[String]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|word| whole.any(|other| other == word))
@@ -229,7 +230,7 @@ fn conform(door: &str, observer: &str) {
             continue;
         };
         if observer == "fanotify" {
-            // Opens alike may be one event, if nobody looks in between.
+            // Successive equal opens may be one event if the observer is not polled in between.
             delivered.dedup();
         }
         let mut expected = vec![format!("begin {}", case.program)];
@@ -256,10 +257,10 @@ fn conform(door: &str, observer: &str) {
     });
 }
 
-/// What the record has of files in the stage, as words.
+/// The record's accesses to files in the stage, as words.
 fn reads(stage: &Stage) -> Vec<String> {
     let Ok(mut record) = Reader::open(&stage.path("kept.fr")) else {
-        // Where there is nothing to record.
+        // There is no record if nothing was to be recorded.
         return Vec::new();
     };
     let files = record.files().clone();
@@ -294,7 +295,7 @@ fn records(observer: &str) {
             continue;
         };
         let stage = Stage::new();
-        // Nobody looks before its end.
+        // No observer looks before the program's end, so the program must not stop.
         let words = case.words.trim_start_matches("hold ");
         let output = record(&stage, observer, &program, |command| {
             given(command, words, &stage);
@@ -328,7 +329,7 @@ fn documented() {
             assert!(names.contains(case), "{case} is no case");
         }
     }
-    // And nothing else is there.
+    // The document has no other rows.
     let doors = ["| run | ", "| daemon | "];
     let is_row = |line: &&str| doors.iter().any(|door| line.starts_with(door));
     let written = text.lines().filter(is_row).count();

@@ -1,4 +1,4 @@
-//! Programs unharmed, whatever happens to the supervisor or to themselves.
+//! Programs unharmed, whatever happens to the supervisor or to the programs themselves.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -86,7 +86,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// With this in the environment the test program holds a ring and reads it, until killed.
+/// With this variable the test program holds a ring and polls it until it is killed.
 pub const HOLD: &str = "FOREREAD_TEST_HOLD";
 
 const ROUNDS: &str = "300000";
@@ -102,7 +102,7 @@ pub fn hold() -> ! {
     }
 }
 
-/// Runs the reading program with a ring by this name; compares with a plain run.
+/// Runs the reading program with this value of the ring's variable; compares it with a plain run.
 fn compare(stage: &Stage, program: &Path, ring: &str) {
     let plain = run(Command::new(program).args([ROUNDS.as_ref(), stage.data().as_os_str()]));
     assert_eq!(plain.status.code(), Some(5));
@@ -111,7 +111,7 @@ fn compare(stage: &Stage, program: &Path, ring: &str) {
     let began = Instant::now();
     let observed = run(command.args([ROUNDS.as_ref(), stage.data().as_os_str()]));
     assert_eq!(observed, plain, "with the ring {ring}");
-    // Nothing is waited for.
+    // The program waits for nothing.
     let took = began.elapsed();
     check!(took < Duration::from_secs(10), "{took:?}");
 }
@@ -128,7 +128,7 @@ fn invalid() {
     let ring = Ring::create(Clock::Monotonic).expect("a ring");
     let value = ring.env_value();
     let (token, path) = value.split_at(16);
-    // As long as a ring, but not one.
+    // A file of the ring's size that is no ring.
     let foreign = stage.path("foreign");
     let len = std::fs::metadata(path).expect("the ring").len();
     std::fs::File::create(&foreign)
@@ -143,7 +143,7 @@ fn invalid() {
         String::new(),
         token.into(),
         path.into(),
-        // Another's area in the place of the one that was named.
+        // A ring's path with a wrong token.
         format!("{another}{path}"),
         format!("{token}/does/not/exist"),
         format!("{token}/"),
@@ -208,7 +208,7 @@ fn orphaned() {
     assert_eq!(observed, plain);
     let took = began.elapsed();
     check!(took < Duration::from_secs(20), "{took:?}");
-    // And one that starts when the supervisor is gone already.
+    // A program that starts after the supervisor's end.
     compare(&stage, &program, ring.trim());
 }
 
@@ -218,7 +218,7 @@ fn killed() {
     let mut ring = Ring::create(Clock::detect()).expect("a ring");
     ring.set_mode(Mode::Progress);
     let mut events = 0;
-    // More often than there are rings.
+    // More programs than there are rings.
     for _ in 0..130 {
         let mut child = preloaded(&ring, &program);
         let mut child = child
@@ -256,7 +256,7 @@ fn needs() {
     assert!(needed.iter().all(known), "{needed:?}");
 }
 
-/// Its file is read along with its pages where a program starts cold.
+/// A small library is read faster where a program starts cold, because reading ahead brings all of its file.
 fn holds() {
     let output = run(Command::new("readelf").arg("-SW").arg(library()));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -322,8 +322,8 @@ fn signalled() {
         "{:?} {errors}",
         seen.output.status
     );
-    // The handler's reads are lost when they come while an event is being written, and a
-    // starved supervisor may lose others; no event may be damaged by that.
+    // A handler's reads are lost if they come while an event is being written, and a supervisor without processor time may lose others;
+    // no event may be damaged by that.
     let mut own = 0;
     for (_, offset, len) in seen.reads(&stage.data()) {
         match len {

@@ -1,5 +1,4 @@
-//! Builds the observed programs, runs them under the preload library, and sorts what
-//! they reported by file.
+//! Builds the observed programs, runs them under the preload library, and sorts their reports by file.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,13 +14,13 @@ use foreread_tests::{check, compiled};
 /// The data file: 2500 lines of 8 bytes, "0000000\n" to "0002499\n".
 pub const DATA_LEN: usize = 20_000;
 
-/// A run that takes longer than this is hung.
+/// A run that takes longer than this counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One read of one file.
 pub type Read = (Kind, u64, u64);
 
-/// The preload library, as `make build` leaves it.
+/// The preload library, as built by `make build`.
 pub fn library() -> PathBuf {
     let path = root().join("target/release/libforeread_preload.so");
     assert!(
@@ -32,7 +31,7 @@ pub fn library() -> PathBuf {
     path
 }
 
-/// The repository.
+/// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -45,7 +44,7 @@ pub fn source(name: &str) -> PathBuf {
     root().join("tests/observe").join(name)
 }
 
-/// Whether a command can be started at all.
+/// True if a command can be started.
 pub fn exists(command: &str) -> bool {
     let status = Command::new(command)
         .arg("--version")
@@ -63,7 +62,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new() -> Self {
-        // Not /dev/shm or a tmpfs: the build directory is on a real file system.
+        // Not in /dev/shm or on another tmpfs: the build directory is on a real file system.
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let stage = Self { dir };
         let mut lines = String::new();
@@ -76,7 +75,7 @@ impl Stage {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        // Programs report what the kernel or they themselves call a file.
+        // Canonical, because programs report paths from the kernel.
         self.dir
             .path()
             .canonicalize()
@@ -112,12 +111,12 @@ impl Stage {
     }
 }
 
-/// What a program reported, and what it did.
+/// The reports of a program, and its output.
 #[derive(Debug)]
 pub struct Seen {
     pub events: Vec<RawEvent>,
     pub lost: u64,
-    /// Whether the kernel tells threads that they were switched out.
+    /// True if the kernel shows a thread that it was switched out.
     pub tells_switches: bool,
     pub output: Output,
     files: HashMap<u32, PathBuf>,
@@ -132,7 +131,7 @@ impl Seen {
             .collect()
     }
 
-    /// The reads of a file, with the process that made each.
+    /// The reads of a file, with the process of each.
     pub fn reads_by(&self, path: &Path) -> Vec<(u32, Read)> {
         let mut reads = Vec::new();
         for event in &self.events {
@@ -152,7 +151,7 @@ impl Seen {
         reads
     }
 
-    /// The reads of a file in their order: offset, when it began and how long it took, in ns.
+    /// The reads of a file in their order: offset, begin and duration, in ns.
     pub fn times(&self, path: &Path) -> Vec<(u64, u64, u64)> {
         let reads = self.events.iter().filter_map(|event| match event.what {
             What::Access {
@@ -172,7 +171,7 @@ impl Seen {
         opens.collect()
     }
 
-    /// The executables that reported.
+    /// The executables that have reported.
     pub fn programs(&self) -> Vec<String> {
         let names = self.events.iter().filter_map(|event| match &event.what {
             What::Thread { exe, .. } => Some(exe.file_name()?.to_string_lossy().into_owned()),
@@ -182,7 +181,7 @@ impl Seen {
     }
 }
 
-/// A command to be observed.
+/// A command that is observed.
 pub fn preloaded(ring: &Ring, program: impl AsRef<Path>) -> Command {
     let mut command = Command::new(program.as_ref());
     command
@@ -195,12 +194,12 @@ pub fn preloaded(ring: &Ring, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Runs a program that reports everything, and collects it.
+/// Runs a program that reports everything, and collects its reports.
 pub fn observe(program: impl AsRef<Path>, prepare: impl FnOnce(&mut Command)) -> Seen {
     observe_in(Mode::Record, program, prepare)
 }
 
-/// Runs a program in a mode, and collects what it reports.
+/// Runs a program in a mode, and collects its reports.
 pub fn observe_in(
     mode: Mode,
     program: impl AsRef<Path>,
@@ -211,7 +210,7 @@ pub fn observe_in(
     observe_by(ring, program, prepare)
 }
 
-/// Runs a program that reports by a ring, and collects what it reports.
+/// Runs a program that reports through a ring, and collects its reports.
 pub fn observe_by(
     mut ring: Ring,
     program: impl AsRef<Path>,
@@ -265,7 +264,7 @@ pub fn observe_by(
     }
 }
 
-/// Checks that a program ended with the given status and nothing was lost.
+/// Checks that a program ended with this status and no event was lost.
 pub fn check_end(seen: &Seen, status: i32) {
     let errors = String::from_utf8_lossy(&seen.output.stderr);
     assert_eq!(
@@ -275,6 +274,6 @@ pub fn check_end(seen: &Seen, status: i32) {
         seen.output.status
     );
     assert_eq!(errors, "");
-    // Whoever takes them may not get the processor in time.
+    // The reader of the ring may not get the processor in time.
     check!(seen.lost == 0, "{} lost events", seen.lost);
 }

@@ -1,4 +1,4 @@
-//! Programs that load liburing themselves.
+//! Programs that load liburing dynamically.
 
 use std::fs;
 use std::process::Command;
@@ -18,7 +18,7 @@ pub const TESTS: &[Test] = &[(
 
 fn liburing_loaded_later() {
     let stage = Stage::new();
-    // The same program as a library, which is loaded out of everybody's reach.
+    // The same program as a library that is loaded into a scope of its own.
     let library: &[&str] = &["-shared", "-fPIC", "-Dmain=reads", "-luring"];
     let renamed = built(&stage, "liburing", ("cc", library));
     if !renamed {

@@ -1,4 +1,4 @@
-//! What programs look up: every way to do so, and real programs with the kernel's own account (strace) to compare with.
+//! The names that programs look up: every way to do so, and real programs compared with strace's account.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -62,7 +62,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A path without the dots in it. No link leads anywhere in between here.
+/// A path without its dots. No link lies in between here.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -75,7 +75,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The folder that `names.c` looks around in.
+/// The folder in which `names.c` looks names up.
 fn surroundings(stage: &Stage) -> PathBuf {
     let folder = stage.path("folder");
     for name in [
@@ -155,7 +155,7 @@ fn inodes() {
         let path = path.strip_prefix(&folder).expect("in the folder");
         told.insert(path.to_str().expect("our own name").to_owned());
     }
-    // Where a link would have been followed, what was told is not the link's.
+    // Where a link would have been followed, the reported inode is not the link's.
     let expected = ["__lxstat", "at", "lstat", "lstat64", "sub/statx"];
     assert_eq!(told, expected.map(str::to_owned).into());
 }
@@ -197,7 +197,7 @@ fn every_way() {
             let path = plain(path);
             let path = path.strip_prefix(&folder).expect("in the folder");
             let path = path.to_str().expect("our own name").to_owned();
-            // A directory is reported for each piece of its entries.
+            // A directory is reported once for each piece of its entries.
             if names.last() != Some(&(path.clone(), *flags)) {
                 names.push((path, *flags));
             }
@@ -237,12 +237,12 @@ fn every_way() {
     assert_eq!(seen.opens(&folder.join("untouched")), [0]);
 }
 
-/// The system calls that a process makes from the first that looks a name up on.
+/// The system calls of a process, from its first lookup on.
 fn calls(log: &Path) -> Vec<String> {
     let log = fs::read_to_string(log).expect("strace's log");
     let calls = log.lines().skip_while(|line| !line.contains("\"stat\""));
     let names = calls.filter_map(|line| Some(line.split_once('(')?.0.to_owned()));
-    // Once, when the thread gets its ring.
+    // The thread's ring is mapped once.
     names.filter(|name| name != "mremap").collect()
 }
 
@@ -290,7 +290,7 @@ enum Use {
 
 type Uses = BTreeSet<(PathBuf, Use)>;
 
-/// The uses of what is below a folder. A directory that was listed was opened for that, maybe by the C library.
+/// The uses of files below a folder. The open of a listed directory is left out, because it may be the C library's.
 fn below(folder: &Path, uses: impl Iterator<Item = (PathBuf, Use)>) -> Uses {
     let uses = uses.map(|(path, how)| (plain(&path), how));
     let uses: Uses = uses.filter(|(path, _)| path.starts_with(folder)).collect();
@@ -302,7 +302,7 @@ fn below(folder: &Path, uses: impl Iterator<Item = (PathBuf, Use)>) -> Uses {
         .collect()
 }
 
-/// Runs a command and compares what it used below its folder, by its own reports and by the kernel's.
+/// Runs a command and compares the files that it used below its folder, as reported by itself and by strace.
 fn compare(stage: &Stage, folder: &Path, command: &[&str]) {
     let log = stage.path("log");
     let seen = observe("strace", |strace| {
@@ -327,7 +327,7 @@ fn compare(stage: &Stage, folder: &Path, command: &[&str]) {
     assert!(seen.output.status.success(), "{command:?}: {errors}");
     check!(seen.lost == 0, "{} lost events", seen.lost);
     let kernels = fs::read_to_string(&log).expect("strace's log");
-    // Of a folder the library asks for the path at most once for each descriptor that it did not see opened as a folder.
+    // The library asks for a folder's path at most once per descriptor that it did not see opened as a folder.
     let mut asked = BTreeMap::new();
     for line in kernels.lines() {
         if let Some((_, link)) = line.split_once("\"/proc/self/fd/")
@@ -363,7 +363,7 @@ fn reported(seen: &Seen) -> impl Iterator<Item = (PathBuf, Use)> {
     })
 }
 
-/// The uses in a log with lines like `12 newfstatat(3</path>, "name", {…}, 0) = 0`, of processes that stay in their folder.
+/// The uses in a log with lines like `12 newfstatat(3</path>, "name", {…}, 0) = 0`, of processes that do not change their folder.
 fn traced(folder: &Path, log: &str) -> Vec<(PathBuf, Use)> {
     let mut halves: BTreeMap<&str, String> = BTreeMap::new();
     let mut uses = Vec::new();
@@ -381,7 +381,7 @@ fn traced(folder: &Path, log: &str) -> Vec<(PathBuf, Use)> {
         let Some((name, rest)) = call.split_once('(') else {
             continue;
         };
-        // Of a descriptor that is returned, its path follows.
+        // A returned descriptor is followed by its path.
         let got = call
             .rsplit_once(" = ")
             .map(|(_, got)| got.split(['<', ' ']).next().unwrap_or(""));
@@ -471,7 +471,7 @@ fn of_git() {
         &["init", "-q"][..],
         &["add", "."],
         &["commit", "-qm", "all"],
-        // Later, a file looks as if it may have changed again.
+        // Without this, a later git command would look up files that may have changed.
         &["update-index", "--refresh"],
     ] {
         let mut command = std::process::Command::new("git");

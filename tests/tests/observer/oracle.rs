@@ -1,4 +1,4 @@
-//! Real programs, with the kernel's own account (strace) of what they read to compare with.
+//! The reads of real programs, compared with strace's account.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ pub const TESTS: &[Test] = &[
 /// How many bytes each read of a file returned, sorted.
 pub type Account = BTreeMap<PathBuf, Vec<u64>>;
 
-/// Whether a file is read by none but hooked functions: the loader reads the heads of
-/// objects, and the C library some files of its own, by calls that nothing can interpose.
+/// True if a file is read only through hooked functions: the loader reads the heads of objects, and the C library some files of its own,
+/// by calls that cannot be interposed.
 pub fn counts(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let system = ["/proc/", "/sys/", "/dev/", "/etc/", "/usr/lib/locale/"];
@@ -109,7 +109,7 @@ fn reported(seen: &Seen) -> Account {
     for event in &seen.events {
         match &event.what {
             What::Open { inst, path, .. } => {
-                // strace prints the kernel's name of the file.
+                // strace prints the kernel's path of the file.
                 files.insert(*inst, path.canonicalize().unwrap_or_else(|_| path.clone()));
             }
             What::Access {
@@ -142,7 +142,7 @@ fn compiler() {
     let stage = Stage::new();
     let text = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { return 0; }\n";
     std::fs::write(stage.path("a.c"), text).expect("a source");
-    // -pipe: without it the compiler's temporary files have names that are gone afterwards.
+    // Without -pipe the compiler's temporary files have names that no longer exist afterwards.
     compare(&stage, &["cc", "-pipe", "-O1", "-c", "-o", "a.o", "a.c"]);
 }
 

@@ -44,7 +44,7 @@ fn run(stage: &Stage, name: &str) -> Seen {
 fn threads() {
     let stage = Stage::new();
     let seen = run(&stage, "threads");
-    // Thread numbers may be used again, so runs of reads are told apart by their length.
+    // Thread numbers may be reused, so sequences of reads are distinguished by their length.
     let mut reads: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     for event in &seen.events {
         if let What::Access {

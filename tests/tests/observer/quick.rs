@@ -1,4 +1,4 @@
-//! Many quick reads in a row: the clock is spared, and each of them is seen all the same.
+//! Many quick reads in a row: most of them skip the clock, and each of them is seen.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -29,7 +29,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// What a program may do between quick reads that is taken for part of one that waits, in ns.
+/// Computing between quick reads that may be counted as part of a waiting read, in ns.
 const BETWEEN: u64 = 20_000;
 
 fn waits() {
@@ -66,13 +66,13 @@ fn waits() {
         waited += 1;
         measured += i32::from((own / 2..own + BETWEEN).contains(&took));
     }
-    // Of the program's own time little is between its clock and the call, and of what is taken for the call's little
-    // before it, unless another has the processor then.
+    // Little of the program's own measurement lies between its clock and the call, and little of the reported duration lies before the
+    // call, unless another process has the processor then.
     check!(
         waited >= 20 && measured >= waited * 9 / 10,
         "{measured} of {waited} that waited"
     );
-    // And the others were spared the clock.
+    // The quick reads skipped the clock.
     let spared = times.windows(2).filter(|two| two[0].2 == two[1].2);
     let spared = spared.count();
     if seen.tells_switches {
@@ -95,13 +95,13 @@ fn streak() {
             command.args([stage.data(), stage.other()]).arg(number);
         });
         assert_eq!(seen.output.status.code(), Some(0), "{:?}", seen.output);
-        // A handler's own, of the other file, in the moment in which an event is written.
+        // Reads of the handler, from the other file, that came while an event was being written.
         check!(seen.lost < 100, "{} events were lost", seen.lost);
         let said = String::from_utf8_lossy(&seen.output.stdout);
         let made: Vec<String> = said.lines().map(str::to_owned).collect();
         let reads = seen.reads_by(&stage.data());
         let own = reads.first().expect("a read").0;
-        // When a child's came among them is not told so exactly.
+        // The place of a child's reads among the program's is not reported exactly.
         let reported: Vec<String> = reads
             .iter()
             .filter(|(pid, _)| *pid == own)
@@ -133,7 +133,7 @@ fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
     assert_eq!(seen.output.status.signal(), Some(9), "{:?}", seen.output);
     let reads: Vec<Read> = (0..PIECES).map(nth).collect();
     assert_eq!(seen.reads(&file), reads);
-    // It slept before the last hundred, for nobody knows how much longer.
+    // The program slept before the last hundred reads, for at least the pause.
     let starts: Vec<u64> = seen.times(&file).iter().map(|read| read.1).collect();
     assert!(starts.is_sorted());
     let longest = starts.windows(2).map(|two| two[1] - two[0]);
@@ -141,8 +141,8 @@ fn seen_to_the_last(how: &[&str], nth: impl Fn(u64) -> Read) {
         .enumerate()
         .max_by_key(|&(_, gap)| gap)
         .expect("a gap");
-    // Unless it had to wait longer for the processor.
+    // Unless another read had to wait longer for the processor.
     check!(longest.0 as u64 == PIECES - 101, "{longest:?}");
-    // The processor's clock is measured against the kernel's: by a machine under load to one part in ten thousand.
+    // The processor's clock is calibrated against the kernel's: on a loaded machine to one part in ten thousand.
     assert!(longest.1 >= PAUSE - PAUSE / 1000, "{longest:?}");
 }

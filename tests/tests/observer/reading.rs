@@ -1,4 +1,4 @@
-//! What reports in the ring have that no event has: codes of calls, and what an open does to a file.
+//! The parts of ring reports that no event shows: the codes of calls, and the effect of an open on a file.
 
 use foreread_plan::Kind::{self, Pread};
 use foreread_ring::{OPEN_CREATED, OPEN_FOUND, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, kind};

@@ -1,5 +1,5 @@
-//! What records have of programs that one observer alone sees, and of real programs, as strace sees them; which observer a program
-//! gets, and what is said of those that it does not see.
+//! The records of programs that only one observer sees, and of real programs compared with strace; the choice of the observer for a
+//! program, and the messages about programs that it does not see.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -35,7 +35,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Those that take eBPF.
+/// The tests that need eBPF.
 pub const EBPF: &[Test] = &[
     (
         "the_record_of_ebpf_is_what_the_kernel_saw_of_a_script",
@@ -87,7 +87,7 @@ pub const EBPF: &[Test] = &[
     ),
 ];
 
-/// What `read.c` reads of the data file.
+/// The reads of the data file by `read.c`.
 const READ: &[Read] = &[
     (AtCursor, 0, 1000),
     (AtCursor, 1000, 8192),
@@ -95,14 +95,14 @@ const READ: &[Read] = &[
     (AtCursor, 17384, 2616),
 ];
 
-/// What a few programs that nobody but the kernel sees read of the data file.
+/// The reads of the data file by a few programs that only the kernel sees.
 const THREE: &[Read] = &[
     (AtCursor, 0, 1000),
     (Pread, 5000, 50),
     (AtCursor, 1000, 8192),
 ];
 
-/// Builds a C program in one of the ways; whether that can be done here.
+/// Builds a C program in one of the ways; false if that is impossible here.
 pub(super) fn built(stage: &Stage, name: &str, (compiler, options): (&str, &[&str])) -> bool {
     let output = Command::new(compiler)
         .args(["-O1", "-pthread", "-Wno-unused-result", "-o"])
@@ -114,7 +114,7 @@ pub(super) fn built(stage: &Stage, name: &str, (compiler, options): (&str, &[&st
     output.is_ok_and(|output| output.status.success())
 }
 
-/// `foreread record` of a program with what `give` adds to the command, in the stage.
+/// Runs `foreread record` of a program in the stage; `give` completes the command.
 pub(super) fn record(
     stage: &Stage,
     observer: &str,
@@ -132,7 +132,7 @@ pub(super) fn record(
         .env("LC_ALL", "C")
         .stdin(Stdio::null());
     give(&mut foreread);
-    // On a busy machine the load of eBPF may block for longer than a program is held up. Such a run has no record.
+    // On a busy machine loading eBPF may block for longer than foreread lets a program wait. Such a run has no record.
     for _ in 0..20 {
         let output = foreread.output().expect("foreread");
         if !said(&output).contains("not waited for") {
@@ -142,14 +142,14 @@ pub(super) fn record(
     panic!("held up 20 times");
 }
 
-/// The same of a command.
+/// Runs `foreread record` of a command.
 pub(super) fn record_command(stage: &Stage, observer: &str, command: &[&str]) -> Output {
     record(stage, observer, Path::new(command[0]), |foreread| {
         foreread.args(&command[1..]);
     })
 }
 
-/// What the record has of a file, in order.
+/// The recorded reads of a file, in order.
 pub(super) fn reads_of(stage: &Stage, path: &Path) -> Vec<Read> {
     let mut record = Reader::open(&stage.path("kept.fr")).expect("the record");
     let files = record.files().clone();
@@ -165,7 +165,7 @@ pub(super) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).replace("\nforeread:   ", " ")
 }
 
-/// Compares the record of a command with strace's log of the same run.
+/// Compares a command's record with strace's log of the same run.
 fn compare(observer: &str, stage: &Stage, command: &[&str]) {
     let log = stage.path("log");
     let calls = "trace=read,pread64,readv,preadv,preadv2,copy_file_range";
@@ -213,7 +213,7 @@ fn python(observer: &str) {
     compare(observer, &stage, &["/usr/bin/python3", "-c", imports]);
 }
 
-/// Records `./program` of the stage by eBPF, which is to read what all these do.
+/// Records `./program` of the stage by eBPF; the program must make the reads of `THREE`.
 fn three(stage: &Stage, program: &str) {
     let data = stage.data();
     let output = record_command(stage, "ebpf", &[program, data.to_str().expect("text")]);
@@ -221,7 +221,7 @@ fn three(stage: &Stage, program: &str) {
     assert_eq!(reads_of(stage, &data), THREE, "{program}");
 }
 
-/// Builds the program that loads a library apart, and the library.
+/// Builds the program that loads a library into a scope of its own, and that library.
 fn loaded_apart(stage: &Stage) {
     assert!(built(stage, "deepbind", ("cc", &["-ldl"])), "the program");
     let mut compile = Command::new("cc");
@@ -235,7 +235,7 @@ fn deepbind() {
     three(&stage, "./deepbind");
 }
 
-/// Builds a set-user-ID program of another user's, which reads by system calls of its own, and lets that user come there.
+/// Builds a set-user-ID program of another user, which issues system calls itself, and lets that user enter the stage.
 fn set_user_id(stage: &Stage) -> bool {
     let nobody = Some(65534);
     let program = stage.path("bare");
@@ -314,14 +314,14 @@ fn mapped() {
     assert!(program, "the program");
     let file = stage.path("mapped");
     std::fs::write(&file, vec![1; 64 << 20]).expect("a file");
-    // Out of memory: pages that were written lie together, and are mapped together.
+    // The pages are evicted, because written pages lie together and would be mapped together.
     let file_itself = std::fs::File::open(&file).expect("the file");
     file_itself.sync_all().expect("a disk");
     rustix::fs::fadvise(&file_itself, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
     drop(file_itself);
     let output = record_command(&stage, "ebpf", &["./touches", file.to_str().expect("text")]);
     assert!(output.status.success(), "{output:?}");
-    // A page counts once in a run.
+    // A page counts once per run.
     let mut wanted: Vec<u64> = Vec::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let page = line.parse().expect("a page");

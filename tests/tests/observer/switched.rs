@@ -1,4 +1,4 @@
-//! Which reads waited for a device: the observers hold what the kernel counts, not what a fast or a slow device takes.
+//! Which reads waited for a device: observers follow the kernel's counts of switches, not the duration that is typical of a device.
 
 use std::fs::{self, File};
 
@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 const PAGES: usize = 1000;
-/// What no observer takes for a copy, in ns: the thread may have waited without being switched out.
+/// Reads longer than this, in ns, may count as waiting: the thread may have waited without being switched out.
 const LONG: u64 = 20_000;
 
 fn told_apart(observer: &str) {
@@ -47,7 +47,7 @@ fn told_apart(observer: &str) {
     assert_eq!(reads.len(), switched.len());
     let waited = switched.matches('v').count();
     check!(waited > PAGES / 4, "the pages were in memory: {switched}");
-    // One that was interrupted may count as either, and one that took as long as a device counts as one that waited.
+    // An interrupted read may count as either, and a read that took as long as a device takes counts as a wait.
     let is_wrong = |switched: char, waited: bool, took: u64| match switched {
         'v' => !waited,
         '-' => waited && took < LONG,
@@ -56,7 +56,7 @@ fn told_apart(observer: &str) {
     let wrong = (switched.chars().zip(&reads))
         .filter(|(how, read)| is_wrong(*how, read.waited(), read.took));
     let wrong: Vec<_> = wrong.map(|(how, read)| (how, read.took)).collect();
-    // Where a page comes at the moment that it is asked for, the wait is shorter than any device takes.
+    // If a page arrives just when it is requested, the wait is shorter than any device takes.
     assert!(
         wrong.len() <= PAGES / 100,
         "of {waited} that waited: {wrong:?}"

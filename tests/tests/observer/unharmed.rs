@@ -1,4 +1,4 @@
-//! Programs that nobody expected, hostile ones among them: under the library each does what it does alone.
+//! Unusual and hostile programs: under the library each behaves as it does alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -69,13 +69,13 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A run of the library's, or without it.
+/// A run under the library, or without it.
 struct Run<'a> {
     name: &'static str,
     prepare: Box<dyn Fn(&mut Command) + 'a>,
 }
 
-/// What a state of the ring is called, and the ring.
+/// The states of the ring by name.
 fn rings(stage: &Stage) -> Vec<(&'static str, Ring)> {
     let made = |mode| {
         let ring = Ring::create(Clock::detect()).expect("a ring");
@@ -91,8 +91,8 @@ fn rings(stage: &Stage) -> Vec<(&'static str, Ring)> {
     ]
 }
 
-/// Checks that a command does the same in each state in which the library can be as it does alone, each time with
-/// surroundings as `fresh` makes them. Returns what it did alone.
+/// Checks that a command behaves in each state of the library as it does alone, each time in surroundings that `fresh` makes. Returns
+/// the output of the run alone.
 fn same(stage: &Stage, fresh: impl Fn(), command: impl Fn() -> Command) -> Output {
     let run = |prepare: &dyn Fn(&mut Command)| {
         fresh();
@@ -157,7 +157,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A loader that misses one version that a preloaded library needs does not start the program.
+/// A loader that lacks one glibc version that a preloaded library needs does not start the program.
 fn loads_with_older() {
     let newest = needed_versions(&library()).into_iter().max();
     assert!(newest <= Some((2, 17)), "glibc {newest:?}");
@@ -202,7 +202,7 @@ fn confined() {
             "{how}: {plain:?}"
         );
     }
-    // Under a filter from its start, whoever has put it in place.
+    // Programs that are under a filter from their start, installed in each of three ways.
     let program = stage.cc("heir", &[]);
     for how in ["library", "own", "child"] {
         let heir = || {
@@ -214,7 +214,7 @@ fn confined() {
         assert_eq!(plain.status.code(), Some(7), "{how}: {plain:?}");
     }
     let program = stage.cc("confined", &[]);
-    // What is known of a descriptor when the filter comes is enough to see what is read by it.
+    // The library's knowledge of a descriptor from before the filter suffices to see the reads from it.
     let seen = observe(&program, |command| {
         command.arg("filter").arg(stage.data());
         command.stdin(fs::File::open(stage.other()).expect("a file"));
@@ -243,7 +243,7 @@ fn small_stack() {
         },
     );
     if plain.status.code() != Some(7) {
-        // A processor may have more registers than fit there.
+        // On this processor the registers may need more room than the stack has.
         eprintln!(
             "skipped: the handler does not run on 8192 bytes here: {:?}",
             plain.status
@@ -251,7 +251,7 @@ fn small_stack() {
     }
 }
 
-/// With all symbols bound at its start: a jump out of the loader harms a program by itself.
+/// All symbols are bound at the program's start, because a jump out of the loader would itself harm a program.
 fn jumps() {
     let stage = Stage::new();
     let program = stage.cc("longjmp", &["-Wl,-z,now"]);
@@ -319,7 +319,7 @@ fn locked() {
         .split_whitespace()
         .map(|n| n.parse().expect("KiB"))
         .collect();
-    // What all share, and the rings of two threads.
+    // The memory that all threads share, and the rings of two threads.
     assert!((512..1200).contains(&sizes[0]), "{sizes:?}");
     assert_eq!(sizes[1], 0, "in a core file");
 }

@@ -1,9 +1,8 @@
-//! The account against the truth: what a program is known to read, what is in memory when it has ended, and what the device
-//! gave.
+//! The account compared with the truth: a program's known reads, the pages in memory after its end, and the bytes from the device.
 //!
-//! The program reads what a list says and nothing else, and forbids the kernel to read ahead. So of a file that was cold
-//! before, and of which nothing has gone since, what is in memory and not on the list was fetched by foreread in vain.
-//! Others may drop what is in memory meanwhile: a round in which that happened tells nothing, and is made again.
+//! The program reads only the pages on a list, and forbids the kernel to read ahead. So if the file was cold before, and none of its
+//! pages was evicted since, the pages in memory that are not on the list were fetched by foreread in vain. Other processes may evict
+//! pages meanwhile: such a round proves nothing and is repeated.
 
 use std::collections::HashSet;
 use std::fs;
@@ -98,30 +97,30 @@ pub const TESTS: &[Test] = &[
 
 /// Pages of the data file.
 const PAGES: u64 = 16 << 8;
-/// Rounds that may be disturbed.
+/// The most rounds, of which some may be disturbed.
 const ROUNDS: usize = 40;
-/// Of what was issued, the part that the account may be wrong by, and pages that it always may: of the program's libraries, and
-/// of foreread's own files.
+/// The account's permitted error: one part in `PART` of the bytes issued, and in any case `FEW` pages, for the program's libraries and
+/// foreread's own files.
 const PART: u64 = 50;
 const FEW: u64 = 32;
 
-/// What the program is to read: first page, pages and times.
+/// The pages that the program reads: first page, number of pages, repetitions.
 type List = Vec<(u64, u64, u64)>;
 
-/// A program, what it read when it was recorded, if it was, and what it reads when it is followed.
+/// A program, its reads in the recorded run (if there is one), and its reads in the followed run.
 struct Case<'a> {
     how: &'a str,
     workers: &'a str,
     recorded: List,
     followed: List,
     options: &'a [&'a str],
-    /// A word that only the run that is followed has among its arguments.
+    /// An additional argument of the followed run.
     word: Option<&'a str>,
-    /// The name by which it reads the data file then.
+    /// The name of the data file in the followed run.
     name: &'a str,
-    /// Whether it is observed to its end.
+    /// True if the program is observed to its end.
     observed: bool,
-    /// Whether the file is on a modelled disk that turns.
+    /// True if the file is on a modelled rotating disk.
     slow: bool,
 }
 
@@ -141,17 +140,17 @@ impl Default for Case<'_> {
     }
 }
 
-/// Some of the pages, each once, in an order that nobody can guess, and too far apart for those between them to be read along.
+/// Pages of the file, each once, in an unpredictable order, and too far apart for the pages between them to be read along.
 fn scattered(which: std::ops::Range<u64>) -> List {
     scattered_in(PAGES, which)
 }
 
-/// The same of a file of so many pages, a power of two.
+/// As [`scattered`], for a file of `pages` pages, a power of two.
 fn scattered_in(pages: u64, which: std::ops::Range<u64>) -> List {
     which.map(|n| (n * 2_654_435_761 % pages, 1, 1)).collect()
 }
 
-/// Bytes that this process and those it has waited for have had from devices. A test that counts them runs alone: programs of
+/// Bytes that this process and its ended children have read from devices. A test that uses this count runs alone, because programs of
 /// other tests would be counted as well.
 fn fetched() -> u64 {
     let counts = fs::read_to_string("/proc/self/io").expect("our own counts");
@@ -161,7 +160,7 @@ fn fetched() -> u64 {
     line.expect("a count of bytes").parse().expect("a number")
 }
 
-/// What came of a run, and the bytes that the device gave to foreread for it.
+/// The outcome of a run, and the bytes that the device gave to foreread for it.
 pub fn measured(run: impl FnOnce() -> Outcome) -> (Outcome, u64) {
     let before = fetched();
     let outcome = run();
@@ -181,24 +180,24 @@ pub fn in_memory(path: &Path) -> HashSet<u64> {
     there.map(|(page, _)| page as u64).collect()
 }
 
-/// A run, and what is known of it.
+/// A run, with the true figures.
 pub struct Round {
     pub outcome: Outcome,
     /// Bytes fetched and never read.
     pub unread: u64,
-    /// Bytes fetched that were gone again before they were read.
+    /// Bytes fetched that were evicted before they were read.
     pub evicted: u64,
     /// Bytes that the device gave to foreread.
     pub given: u64,
 }
 
 impl Round {
-    /// Bytes that the account may be wrong by.
+    /// The account's permitted error, in bytes.
     fn may(&self) -> u64 {
         self.outcome.bytes("issued") / PART + FEW * PAGE
     }
 
-    /// What of the account is not the truth.
+    /// The figures of the account that are wrong.
     fn wrong(&self, observed: bool) -> Vec<String> {
         let outcome = &self.outcome;
         let issued = outcome.bytes("issued");
@@ -213,7 +212,7 @@ impl Round {
             }
         };
         hold("issued", issued, self.given, true);
-        // Of what nobody saw nothing is claimed.
+        // Bytes whose fate was not seen may be missing from these columns.
         hold("read", read, truly_read, observed);
         hold("unread", booked, self.unread, observed);
         hold("evicted", outcome.bytes("evicted"), self.evicted, observed);
@@ -224,23 +223,24 @@ impl Round {
     }
 }
 
-/// Make a round until one is undisturbed, and hold it to the truth. A round is `None` if somebody else has dropped pages
-/// meanwhile. One in which the session left the program to itself, as it may on a busy machine, or fetched nothing, is held to
-/// what is true of all, and another is made.
+/// Makes rounds until one is undisturbed, and checks its account against the truth. A round is `None` if another process has evicted
+/// pages meanwhile. A round in which the session left the program to itself (as on a busy machine), or fetched nothing, is checked less
+/// strictly, and another one is made.
 #[track_caller]
 pub fn hold_to_truth(observed: bool, round: impl FnMut() -> Option<Round>) -> Outcome {
     hold_sampled_to_truth(observed, 0, round)
 }
 
-/// The same of a program whose mappings are sampled: what it touches between the last sample and its end nobody sees. So many rounds
-/// may be wrong for that.
+/// As [`hold_to_truth`], for a program whose mappings are sampled: its touches between the last sample and its end are unseen. Up to
+/// `unseen` rounds may be wrong for that reason.
 #[track_caller]
 fn hold_sampled_to_truth(
     observed: bool,
     mut unseen: usize,
     mut round: impl FnMut() -> Option<Round>,
 ) -> Outcome {
-    // Foreread's own files are read again, too, if somebody has dropped them just before: then it was given more.
+    // If foreread's own files were evicted just before, they are read again, and foreread is given more bytes than it issued for the
+    // program.
     let all_is_issued = |round: &Round| round.given <= round.outcome.bytes("issued") + round.may();
     let (mut disturbed, mut alone) = (0, 0);
     for _ in 0..ROUNDS {
@@ -265,9 +265,9 @@ fn hold_sampled_to_truth(
     );
 }
 
-/// Do something while all is in memory that foreread and these programs consist of. Returns whether it stayed there.
+/// Runs `doing` with the files of foreread and of these programs in memory. Returns true if they stayed there.
 pub fn undisturbed(lab: &Lab, programs: &[&str], doing: impl FnOnce()) -> bool {
-    // In memory since it was written, and read by nobody.
+    // In memory since it was written, and read by no process.
     lab.write("canary", [1; PAGE as usize]);
     let library = foreread().with_file_name("libforeread_preload.so");
     let programs = programs.iter().map(|name| lab.path(name));
@@ -286,7 +286,7 @@ fn write_list(lab: &Lab, list: &List) {
     lab.write("list", lines.collect::<String>());
 }
 
-/// Follow a program, and hold its account to the truth.
+/// Follows a program, and checks its account against the truth.
 #[track_caller]
 fn check(case: &Case) -> Outcome {
     let lab = Lab::new();
@@ -339,7 +339,7 @@ fn again() {
 }
 
 fn first_time() {
-    // Patterns that end, one after the other: each is foretold further than it goes.
+    // Patterns that end, one after the other: the prediction of each goes beyond its end.
     let strides = |from: u64, by: u64| (0..300).map(move |n| (from + n * by, 1, 1));
     let followed: List = strides(7, 3).chain(strides(1500, 5)).collect();
     for options in [&[][..], &["--no-record"]] {
@@ -370,7 +370,7 @@ fn nearest() {
 }
 
 fn partly_changed() {
-    // Of every eight pages one is not read, and one is that nobody has foreseen.
+    // One page in eight is replaced by one that was not recorded.
     let mut followed = scattered(0..2000);
     for (n, line) in followed.iter_mut().enumerate() {
         if n % 8 == 3 {
@@ -396,8 +396,7 @@ fn another_order() {
 }
 
 fn given_up() {
-    // Other pages than foreseen, three from front to back each time: the kernel would read on, had the program not told it
-    // not to.
+    // Pages that were not recorded, in runs of three: the kernel would read ahead if the program had not forbidden it.
     let mut followed = scattered(0..100);
     followed.extend((0..500).map(|n| (n * 389 % (PAGES / 4) * 4, 3, 1)));
     let mut back = scattered(100..1100);
@@ -411,8 +410,8 @@ fn given_up() {
 }
 
 fn unobserved() {
-    // All but some is read, which ends the plan; what is read next is in memory, and the program is left to itself: the
-    // rest nobody sees.
+    // Most of the plan is read, which ends the plan. The next reads find their pages in memory, so the program is left to itself, and
+    // its remaining reads are not seen.
     let mut followed = scattered(0..1700);
     followed.extend(scattered(1900..2000));
     let hot = followed[0].0;
@@ -436,7 +435,7 @@ fn threads() {
 }
 
 fn processes() {
-    // In two halves, each of which is read by other processes than when it was recorded.
+    // In two halves, each of which is read by other processes than in the recording.
     let (mut followed, rest) = (scattered(1001..2000), scattered(0..1001));
     followed.extend(rest);
     check(&Case {
@@ -448,7 +447,7 @@ fn processes() {
 }
 
 fn mapped() {
-    // What a page fault maps beside its own page is in memory and near to it: blocks as large as that.
+    // A page fault also maps the pages in memory near its own page, so the program reads blocks of that size.
     let blocks = |which: std::ops::Range<u64>| -> List {
         which
             .map(|n| (n * 131 % (PAGES / 16) * 16, 16, 1))
@@ -458,9 +457,9 @@ fn mapped() {
         how: "mapped",
         recorded: blocks(0..120),
         followed: blocks(30..120),
-        // What is mapped is sampled, and that does not always pay where a read takes 0.1 ms.
+        // Mappings are sampled, which does not always pay if a read takes only 0.1 ms.
         slow: true,
-        // Nobody sees what is touched between the last sample and the end.
+        // Touches between the last sample and the end are not seen.
         observed: false,
         ..Case::default()
     });
@@ -475,7 +474,7 @@ fn another_name() {
 }
 
 fn little_memory() {
-    // In less than 16 MiB foreread would stand aside.
+    // With less than 16 MiB foreread would stand aside.
     const LIMIT: u64 = 20 << 20;
     const READS: u64 = 9000;
     const PAGES: u64 = 64 << 8;
@@ -503,7 +502,7 @@ fn little_memory() {
                     .args(inner.get_args());
                 account.of(finish(start(&mut outer)))
             });
-            // All that is listed is read: what was fetched beyond that was fetched twice, or lay between.
+            // All listed pages are read: other bytes were fetched twice, or lay between the listed pages.
             let unread = outcome.bytes("infill");
             let own = outcome.account["device_bytes"].as_u64().expect("a count");
             let evicted = (given + own).saturating_sub(READS * PAGE + unread);

@@ -1,4 +1,4 @@
-//! Where foreread can do nothing it stands aside, says why, and the program is as it is.
+//! Where foreread cannot help, it stands aside and says why, and the program runs as without it.
 
 use std::fs;
 
@@ -145,10 +145,10 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Not by the kernel, which hides nothing.
+/// The preload library and not eBPF, from which no process is hidden.
 const BY_LIBRARY: &[&str] = &["--observer", "preload"];
 
-/// Runs a command that reads `data` cold, twice, and holds it to what it does by itself.
+/// Runs a command that reads `data` cold, twice, and compares it with a plain run.
 #[track_caller]
 fn twice(lab: &Lab, command: &[&str]) -> Outcome {
     let plain = lab.plain(command);
@@ -199,7 +199,7 @@ fn cleared_environment() {
     let said = "1 process was not observed: given an environment without foreread's variables";
     assert!(outcome.reason().contains(said), "{outcome:?}");
     assert!(outcome.says(said), "{outcome:?}");
-    // The environment stays as clear as it was made.
+    // The environment stays empty.
     assert_eq!(lab.run(&["env", "-i", "env"]).stdout(), "");
 }
 
@@ -244,7 +244,7 @@ fn static_and_hot() {
     let lab = Lab::new();
     lab.program("scatter", &["-static"]);
     lab.data("data", 1);
-    // One that reads nothing, too.
+    // A program that reads nothing.
     lab.write("none.c", "int main(void) { return 0; }");
     let built = lab.plain(&["cc", "-static", "-o", "none", "none.c"]);
     assert!(built.status.success(), "{built:?}");
@@ -252,7 +252,7 @@ fn static_and_hot() {
     for command in [&["./scatter", "100", "0", "data"][..], &["./none"]] {
         let first = lab.first_by_kernel(command);
         assert!(is_loaded(&first), "{first:?}");
-        // Somebody may empty the page cache, and to take eBPF out of the kernel may hold a run up.
+        // Another process may empty the page cache, and unloading eBPF may hold a run up.
         let is_spared = |_| attempt(|| lab.run(command)).is_ok_and(|run| !is_loaded(&run));
         check!((0..5).any(is_spared), "{command:?}");
     }
@@ -267,11 +267,11 @@ fn static_child() {
         "-c",
         "./scatter 2000 100 data; exec ./scatter 2000 100 data",
     ];
-    // While it is looked at, it is seen why.
+    // A process that lives long enough is looked at, which shows the reason.
     let outcome = lab.run(command);
     let said = "2 processes were not observed: statically linked";
     assert!(outcome.reason().contains(said), "{outcome:?}");
-    // By way of posix_spawn, too.
+    // The same if the program is started by posix_spawn.
     let spawn = "import os; pid = os.posix_spawn('./scatter', ['scatter', '9', '0', 'data'], os.environ); \
                  os.waitpid(pid, 0)";
     let outcome = lab.run(&["python3", "-c", spawn]);
@@ -283,7 +283,7 @@ fn static_parent() {
     lab.program("starter", &["-static"]);
     lab.program("scatter", &[]);
     lab.data("data", 8);
-    // While it is looked at, it is seen why.
+    // A process that lives long enough is looked at, which shows the reason.
     let outcome = lab.run_with(
         BY_LIBRARY,
         &["./starter", "./scatter", "2000", "100", "data"],
@@ -296,7 +296,7 @@ fn static_parent() {
     );
 }
 
-/// With libraries of its own, and without foreread's.
+/// The root has libraries of its own, and none of foreread's.
 fn other_root() {
     let lab = Lab::new();
     let root = lab.path("root");
@@ -312,7 +312,7 @@ fn other_root() {
         }
     }
     fs::write(root.join("data"), "of the other root\n").expect("our own file");
-    // One that becomes another program, and one that it starts.
+    // The shell starts one program, and then executes another in its own place.
     let script = "cat data; exec cat data";
     let command = ["chroot", "root", "/bin/sh", "-c", script];
     let plain = lab.plain(&command);
@@ -323,12 +323,12 @@ fn other_root() {
     let said = lab.run(&command);
     assert_eq!(said.stderr().lines().count(), 1, "{said:?}");
     assert!(said.says("not observed"), "{said:?}");
-    // Where the library is there, it is loaded.
+    // If the library exists there, it is loaded.
     let here = lab.run(&["chroot", "/", "/bin/cat", "/etc/passwd"]);
     assert!(!here.says("not observed"), "{here:?}");
 }
 
-/// There a program finds the ring, and not where its children say they are.
+/// In another PID namespace a program finds the ring, but not the processes that its children's numbers name.
 fn other_namespace() {
     let lab = Lab::new();
     lab.data("data", 8);
@@ -342,18 +342,18 @@ fn other_namespace() {
         assert_eq!(outcome.account["lost"], 0, "{outcome:?}");
     };
     run(&["unshare", "-p", "-f", "cksum", "data"], "1 process was");
-    // One becomes the other, which starts two more.
+    // One shell executes another, which starts two programs.
     let script = "exec sh -c 'cksum data; cksum data; :'";
     run(
         &["unshare", "-p", "-f", "sh", "-c", script],
         "3 processes were",
     );
-    // With a /proc of its own, where there is no ring to be found.
+    // With a /proc of its own, in which the ring is not found.
     run(
         &["unshare", "-p", "-f", "--mount-proc", "cksum", "data"],
         "1 process was",
     );
-    // What only forks, and what is spawned.
+    // A process that only forks, and one that is spawned.
     let ways = "import ctypes, os
 assert ctypes.CDLL(None).unshare(0x20000000) == 0  # CLONE_NEWPID
 wait, go = os.pipe()
@@ -435,7 +435,7 @@ fn not_recorded() {
     ] {
         lab.cold(&["data"]);
         let outcome = lab.run_with(options, &["cksum", "data"]);
-        // What it read before anybody looked is said as well.
+        // Bytes read before the observer looked may be reported after the reason.
         assert_eq!(outcome.mode(), "aside");
         assert!(outcome.reason().starts_with(reason), "{outcome:?}");
     }
@@ -462,7 +462,7 @@ fn unwritten() {
 fn killed_at_once() {
     const ROUNDS: usize = 20;
     let lab = Lab::new();
-    // Its mappings may be sampled just before it is killed: then there is something to record.
+    // The mappings may be sampled just before the kill, and then something is recorded.
     let aside = (0..ROUNDS).find_map(|_| {
         lab.foreread(&["forget", "--all"]);
         let outcome = lab.run(&["sh", "-c", "kill -KILL $$"]);
@@ -489,7 +489,7 @@ fn not_started() {
     }
 }
 
-/// Checks what `onward` says when it is run cold by a record of it that knows only its first part.
+/// Checks the output of `onward` in a cold run with a record that has only its first part.
 fn check_reads_ahead(lab: &Lab, how: &str) {
     lab.program("onward", &[]);
     lab.data("data", 16);
@@ -500,7 +500,7 @@ fn check_reads_ahead(lab: &Lab, how: &str) {
     lab.cold(&["data"]);
     let output = lab.foreread(&["run", "--no-record", "--", "./onward", "data"]);
     let said = text(&output.stdout);
-    // What was read ahead may be gone again when the program looks.
+    // Pages read ahead may be evicted before the program looks.
     check!(said == "the kernel reads ahead\n", "{output:?}");
 }
 
@@ -517,7 +517,7 @@ fn direct_calls() {
     lab.program("direct", &[]);
     lab.data("data", 16);
     lab.data("seen", 16);
-    // By itself, and beside reads that are seen.
+    // The program alone, and next to reads that are seen.
     for (command, mode) in [
         (&["./direct", "data"][..], "aside"),
         (&["sh", "-c", "cksum seen; ./direct data"], "recorded"),
@@ -527,12 +527,12 @@ fn direct_calls() {
         let outcome = lab.run(command);
         outcome.assert_as(&plain);
         let unseen = outcome.account["unseen_bytes"].as_u64().unwrap_or(0);
-        // Read-ahead that there may have been, of libraries in memory too, is not counted.
+        // Possible read-ahead, also of libraries in memory, is not counted.
         assert!((12 << 20..=17 << 20).contains(&unseen), "{outcome:?}");
         let said = "from the device came by reads that cannot be observed";
         assert!(outcome.says(said), "{outcome:?}");
         assert!(outcome.reason().contains(said), "{outcome:?}");
-        // The program's own libraries are in sight, and are what may be recorded of it.
+        // The program's own libraries are seen, and may be recorded.
         if outcome.mode() != mode {
             assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
         }
@@ -540,12 +540,12 @@ fn direct_calls() {
     lab.cold(&["data", "seen"]);
     let explained = lab.run_with(&["--explain", "--no-prefetch"], &["./direct", "data"]);
     assert!(explained.says("unseen"), "{explained:?}");
-    // Hot there is nothing to be told.
+    // In a hot run no read is unseen.
     let hot = lab.run_with(&["--no-prefetch"], &["./direct", "data"]);
     assert!(hot.account["unseen_bytes"].is_null(), "{hot:?}");
 }
 
-/// However a program reads what is observed, read-ahead is not taken for reads that are not.
+/// In observed reads of every kind, read-ahead is not counted as unseen reads.
 fn in_sight() {
     let lab = Lab::new();
     lab.program("scatter", &[]);
@@ -563,7 +563,7 @@ with open('data', 'rb') as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m
         for options in [&["--no-prefetch"][..], &[]] {
             lab.cold(&["data"]);
             let outcome = lab.run_with(options, command);
-            // What others have dropped from memory meanwhile the device gives once more.
+            // Pages that other processes have evicted meanwhile come from the device once more.
             check!(outcome.account["unseen_bytes"].is_null(), "{outcome:?}");
         }
     }

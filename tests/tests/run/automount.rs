@@ -1,4 +1,4 @@
-//! No look of foreread's has anything mounted: an automount point is not triggered at the end of a path, nor in its middle.
+//! None of foreread's lookups triggers a mount, whether the automount point is at the end of a path or in its middle.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -29,17 +29,17 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// How long a look may take before it counts as one that waits for a mount.
+/// A lookup that takes longer than this counts as waiting for a mount.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Does this in a thread; what came of it, or `None` where it waits.
+/// Runs `look` in a thread; returns its result, or `None` if it waits.
 fn within_patience<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(look()));
     told.recv_timeout(PATIENCE).ok()
 }
 
-/// All the ways in which foreread looks at a path; whether each finds something.
+/// All ways in which foreread looks up a path; true for each that finds something.
 fn looks(path: &Path) -> [bool; 6] {
     [
         name::NameLookup::find(path).is_ok_and(|place| place.list(1).is_ok()),
@@ -69,25 +69,25 @@ fn looked_at() {
                 assert_eq!(found, Some([false; 6]), "{kind}: {shown}");
             }
         }
-        // The point itself is found, and nothing is mounted on it.
+        // The point itself is found, and no mount is requested for it.
         let root = point.root.clone();
         let found = within_patience(move || way::find(&root, Links::Refused).is_ok());
         assert_eq!(found, Some(true), "{kind}");
         assert!(!point.is_asked(Duration::ZERO), "{kind}: the point itself");
-        // Anybody else does trigger it.
+        // A read by another program does trigger it.
         let mut other = Command::new("cat")
             .arg(point.root.join("host/file"))
             .spawn()
             .unwrap();
         let is_asked = point.is_asked(PATIENCE);
-        // What waits for a mount would hold up that the point is taken away.
+        // A process that waits for a mount would delay the removal of the point.
         other.kill().unwrap();
         other.wait().unwrap();
         assert!(is_asked, "{kind}: nothing triggers it");
     }
 }
 
-/// What was mounted while the program was recorded is not mounted any more, and the program does not come there.
+/// A file system that was mounted during the recording is no longer mounted, and the program does not use its path.
 fn led_through() {
     let lab = Lab::new();
     lab.program("looker", &[]);
@@ -108,7 +108,7 @@ fn led_through() {
     let point = AutomountPoint::make("direct", folder).expect("as it was tried before");
     lab.write("list", "stat looker\n");
     let plain = lab.plain(command);
-    // Names that are in memory lead nowhere any more, and all others are looked up anew.
+    // Cached names under the mount point are dropped, so that all names are looked up again.
     let _ = fs::write("/proc/sys/vm/drop_caches", "2");
     let second = lab.run(command);
     second.assert_as(&plain);

@@ -1,5 +1,5 @@
-//! Planned files that are no longer what was recorded. The program gets what it would get, what
-//! has changed is named, and the other file of the plan is still kept ahead of.
+//! Planned files that have changed since the recording. The program reads the present files, the changed file is named, and the plan's
+//! other file is still prefetched.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -68,7 +68,7 @@ fn recorded_in(lab: Lab) -> Lab {
     lab
 }
 
-/// Records, lets `change` happen to `data`, and runs again with `other` cold.
+/// Records, applies `change` to `data`, and runs again with `other` cold.
 #[track_caller]
 fn after(lab: Lab, change: impl Fn(&Lab)) -> Outcome {
     let lab = recorded_in(lab);
@@ -91,7 +91,7 @@ fn after(lab: Lab, change: impl Fn(&Lab)) -> Outcome {
     });
     let named = named.count();
     assert!(named <= 1, "{outcome:?}");
-    // The program may be through before the file is looked at.
+    // The program may end before foreread looks at the file.
     check!(named == 1, "{outcome:?}");
     check!(
         outcome.reason().contains(data.to_str().unwrap()),
@@ -157,7 +157,7 @@ fn replaced() {
     after(Lab::new(), replace);
 }
 
-/// Runs the command cold, and returns what it says of `data`.
+/// Runs the command cold, and returns the lines about `data`.
 #[track_caller]
 fn said_of_data(lab: &Lab, command: &[&str]) -> Vec<String> {
     lab.cold(&["data", "other"]);
@@ -236,7 +236,7 @@ fn dangling() {
     });
 }
 
-/// The only file of the plan, or the other one is in memory: nothing is left to be fetched.
+/// The plan has no other file, or the other file is in memory: nothing is left to be fetched.
 fn alone() {
     let only = &["./scatter", "500", "50", "data"];
     let remade = |lab: &Lab| {

@@ -1,5 +1,5 @@
-//! The first run: nothing is known of the program but its reads so far. Its output is as without foreread, and the bytes fetched are
-//! accounted for by source. How much is fetched in time is tested in virtual time (`crates/engine/tests/sim/first_runs.rs`).
+//! The first run: foreread knows only the program's reads so far. Its output is as without foreread, and the bytes fetched are accounted
+//! for by source. How much is fetched in time is tested in virtual time (`crates/engine/tests/sim/first_runs.rs`).
 
 use foreread_tests::{Lab, Need, Outcome, check, finish, foreread, start};
 
@@ -93,7 +93,7 @@ fn list(lab: &Lab, name: &str, reads: &Reads) {
     lab.write(name, lines.collect::<String>());
 }
 
-/// A first run of these reads, cold, its output as it is without foreread.
+/// A cold first run of these reads, whose output must be as without foreread.
 #[track_caller]
 fn first(reads: &Reads, options: &[&str]) -> (Lab, Outcome) {
     let lab = Lab::new();
@@ -108,7 +108,7 @@ fn first(reads: &Reads, options: &[&str]) -> (Lab, Outcome) {
     (lab, outcome)
 }
 
-/// A first run that was fetched for, whose output is as without foreread, and whose accounts by source sum up.
+/// A first run that was prefetched for: its output is as without foreread, and the ledgers of its sources add up.
 #[track_caller]
 fn helped(reads: &Reads) {
     let (_, outcome) = first(reads, &[]);
@@ -121,7 +121,7 @@ fn assert_helped(outcome: &Outcome) {
     check!(ahead > 0, "nothing was fetched: {outcome:?}");
     outcome.check_mode("recorded");
     check!(!outcome.account["recorded"].is_null(), "{outcome:?}");
-    // Each source's part is told, and the parts are the whole.
+    // Each source has a ledger of its own, and these add up to the whole.
     let sources = outcome.account["sources"].as_array().expect("sources");
     for column in [
         "issued", "useful", "late", "wasted", "evicted", "infill", "unknown",
@@ -143,7 +143,8 @@ fn backward() {
     helped(&(0..SIZE >> 15).rev().map(|n| (n << 15, 1 << 15)).collect());
 }
 
-/// A mount of any name, which any user can make where FUSE is open to users, is one line of the table that all read.
+/// The name of a mount is one line of the table that every process reads. Where users may mount with FUSE, any user can choose that
+/// name.
 fn odd_mount() {
     let lab = Lab::new();
     lab.program("walker", &[]);
@@ -169,7 +170,7 @@ fn strides() {
     for (stride, count) in [(8 << 10, 2000), (64 << 10, 1000)] {
         helped(&(0..count).map(|n| (n * stride, PAGE)).collect());
     }
-    // A column of a matrix after the other.
+    // One column of a matrix after another.
     let stride = 2 << 20;
     let column = |column: u64| (0..SIZE / stride).map(move |n| (n * stride + column * PAGE, PAGE));
     helped(&(0..40).flat_map(column).collect());
@@ -187,7 +188,7 @@ fn cursors() {
 }
 
 fn gaps() {
-    // 16 reads in a row, and as much left out three times.
+    // Runs of 16 reads, with a gap of three times that length between them.
     let run = |n: u64| (0..16).map(move |read| ((n * 64 + read) * 8192, 8192));
     helped(&(0..SIZE / (64 * 8192)).flat_map(run).collect());
 }
@@ -206,7 +207,7 @@ fn own() {
 }
 
 fn nothing() {
-    // A step that shares no factor with the number of pages, squared: no two distances are the same.
+    // A step that shares no factor with the number of pages, squared: no two distances are equal.
     let scattered = |n: u64| (n * n * 7919 + n * 31) % (SIZE / PAGE) * PAGE;
     let random: Reads = (0..2000).map(|n| (scattered(n), PAGE)).collect();
     let sequential: Reads = (0..2000).map(|n| (n * PAGE, PAGE)).collect();
@@ -217,7 +218,7 @@ fn nothing() {
 }
 
 fn unrecorded() {
-    // Nothing is observed until the program has waited for its device, so it has to read for a while.
+    // Observation starts only after the program has waited for its device, so the program reads for a while.
     let reads = (0..4000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
     let (lab, outcome) = first(&reads, &["--no-record"]);
     check!(outcome.bytes("useful") > 0, "{outcome:?}");
@@ -238,7 +239,7 @@ fn helped_record() {
     assert!(outcome.says("to keep ahead of the next run"), "{outcome:?}");
     assert!(outcome.says("by signatures"), "{outcome:?}");
     let shown = lab.foreread(&["show"]);
-    // Wherever the line is broken.
+    // The text without its line breaks.
     let shown = foreread_tests::text(&shown.stdout);
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("foreread fetched ahead of it"), "{shown}");
@@ -254,7 +255,7 @@ fn helped_record() {
 }
 
 fn beside_a_record() {
-    // The same command, led to another file by what its input says.
+    // The same command reads another file, because its input names another one.
     let reads: Reads = (0..2000).rev().map(|n| (n * 4 * PAGE, PAGE)).collect();
     let lab = Lab::new();
     lab.program("walker", &[]);

@@ -1,5 +1,5 @@
-//! Programs that the preload library is no library for, that cannot reach it, or that confine themselves: each does what it
-//! does alone, down to its standard error, and the summary says why nothing was seen.
+//! Programs that cannot use the preload library, that cannot reach it, or that confine themselves: each behaves as it does alone,
+//! including its standard error, and the summary says why they were not observed.
 
 use std::fs;
 use std::net::TcpListener;
@@ -68,7 +68,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A program that says where it is and ends with 3, and one that does so after half a second.
+/// A program that prints the first line of `data` and ends with 3; with an argument it waits half a second first.
 const PROGRAM: &str = "#include <stdio.h>\n#include <unistd.h>\n\
     int main(int argc, char **argv) {\n\
     \x20   FILE *file = fopen(\"data\", \"r\");\n\
@@ -79,7 +79,7 @@ const PROGRAM: &str = "#include <stdio.h>\n#include <unistd.h>\n\
     \x20   return 3;\n\
     }\n";
 
-/// A program built by this command, alone and as a child: the same as without foreread, and said to be what it is.
+/// A program built by this command, run directly and as a child: it behaves as without foreread, and the summary contains `is`.
 fn foreign(compiler: &[&str], is: &str) {
     let lab = Lab::new();
     lab.write("data", "some text\n");
@@ -92,7 +92,7 @@ fn foreign(compiler: &[&str], is: &str) {
     ] {
         let plain = lab.plain(command);
         assert_eq!(plain.status.code(), Some(3));
-        // As root the kernel observes them, if that can be prepared in time.
+        // As root it is observed by eBPF, if that is loaded in time.
         for _ in 0..2 {
             let run = [&["run", "--quiet", "--"], command].concat();
             let output = finish(start(lab.command(foreread()).args(run)));
@@ -130,7 +130,7 @@ fn cleared() {
     );
 }
 
-/// A copy of foreread in a folder that nobody but its owner can enter.
+/// A copy of foreread in a folder that only its owner can enter.
 fn hidden(lab: &Lab) -> PathBuf {
     let folder = lab.path("hidden");
     fs::create_dir(&folder).expect("a folder");
@@ -146,7 +146,7 @@ fn hidden(lab: &Lab) -> PathBuf {
     folder.join("foreread")
 }
 
-/// Checks that a command under a hidden foreread does what it does alone.
+/// Checks that a command under a hidden foreread behaves as it does alone.
 fn unheard(lab: &Lab, foreread: &PathBuf, command: &[&str]) {
     let plain = lab.plain(command);
     assert!(plain.status.success(), "{command:?}: {plain:?}");
@@ -181,7 +181,7 @@ fn out_of_reach() {
         &["runuser", "-u", "nobody", "--", "/bin/true"],
         &["su", "-s", "/bin/sh", "nobody", "-c", "true; /bin/true"],
         &["python3", "-c", lose],
-        // Those that have a copy of their environment.
+        // Programs that keep a copy of their environment.
         &["./title"],
         &[
             "perl",
@@ -213,7 +213,7 @@ fn new_root() {
         return;
     }
     unheard(&lab, &foreread, &command);
-    // There /proc/self is not what getpid() says.
+    // In that namespace /proc/self is not the process of getpid().
     command.splice(1..1, ["--unshare-pid"]);
     unheard(&lab, &foreread, &command);
     let root = lab.path("root");
@@ -227,7 +227,7 @@ fn new_root() {
     ] {
         std::os::unix::fs::symlink(to, root.join(at)).expect("a link");
     }
-    // Mounted in a namespace of the command's own.
+    // Mounted in a mount namespace of the command.
     let script =
         "mount --bind /usr root/usr && exec chroot root /bin/sh -c 'true; /bin/true; echo done'";
     for namespaces in ["-m", "-mpf"] {
@@ -264,7 +264,7 @@ fn filtered() {
     assert!(built.status.success(), "{built:?}");
     let whole = "2 processes were observed only as far as a system-call filter allows";
     let unseen = "1 process was not observed: under a system-call filter from its start";
-    // One that no library has seen is told of as far as it is known.
+    // The summary describes a program that no library has seen only as far as it is known.
     for (how, said) in [("library", whole), ("own", unseen), ("child", unseen)] {
         let command = ["./heir", how, "data"];
         let plain = lab.plain(&command);
@@ -295,7 +295,7 @@ fn logins() {
         assert!(made.status.success(), "{made:?}");
     }
     fs::copy(lab.path("user.pub"), lab.path("allowed")).expect("a key");
-    // Where the server confines its children to.
+    // The folder to which the server confines its children.
     fs::create_dir_all("/run/sshd").expect("root may");
     let port = TcpListener::bind("127.0.0.1:0")
         .and_then(|free| free.local_addr())
@@ -316,7 +316,7 @@ fn logins() {
         .map(|found| text(&found.stdout).trim().to_owned())
         .expect("a shell");
     let config = at("config");
-    // Recorded, and kept ahead of.
+    // First recorded, then prefetched.
     for _ in 0..2 {
         let mut run = lab.command(foreread());
         let mut running = start(run.args(["run", "--", &server, "-De", "-f", &config]));

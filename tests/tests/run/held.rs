@@ -1,5 +1,5 @@
-//! What the program has closed is free: foreread holds no file open, nor mapped, longer than it works on it, neither while it
-//! records nor while it keeps ahead.
+//! The program's closed files are free: foreread holds no file open or mapped longer than it works on the file, neither while it records
+//! nor while it prefetches.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,8 +37,7 @@ pub const TESTS: &[Test] = &[
     ("an_executable_can_be_written_anew", QUICK, &[], rewritten),
 ];
 
-/// Runs a command twice as foreread runs it, first recorded and then kept ahead of, and once more with all in memory; each
-/// after `before`.
+/// Runs a command three times under foreread: recorded, prefetched, and with all files in memory, each after `before`.
 #[track_caller]
 fn thrice(lab: &Lab, command: &[&str], before: impl Fn(bool)) {
     before(false);
@@ -89,7 +88,7 @@ fn lessee() {
     });
 }
 
-/// A small file system of its own in a lab, mounted at `mnt`.
+/// A small file system in a lab, mounted at `mnt`.
 struct Disk<'a>(&'a Lab);
 
 impl<'a> Disk<'a> {
@@ -108,7 +107,7 @@ impl<'a> Disk<'a> {
 
     fn mount(&self) {
         self.unmount();
-        // Another may take the loop device that was free a moment ago.
+        // Another process may take the free loop device first.
         eventually("a mount", || {
             let mut mount = self.0.command("mount");
             let output = mount.args(["-o", "loop", "image", "mnt"]).output();
@@ -131,8 +130,8 @@ impl Drop for Disk<'_> {
     }
 }
 
-/// Tries a command for two seconds: foreread's threads may wait that long for a processor. What is held to the program's end is held
-/// longer than that.
+/// Retries a command for two seconds, because foreread's threads may wait that long for a processor. A file held until the program's end
+/// would be held longer.
 const AGAIN: &str = "again() { n=0; while [ $n -lt 100 ]; do \"$@\" 2> /dev/null && return; sleep 0.02; n=$((n + 1)); done; \
                      echo \"$*: refused\"; }";
 
@@ -155,7 +154,7 @@ fn left() {
     let lab = Lab::new();
     let disk = Disk::new(&lab);
     let mount = lab.path("mnt").display().to_string();
-    // Standard input and the working directory are there, and are left.
+    // Standard input and the working directory are on the disk, and the program leaves both.
     let script = format!("{AGAIN}; cat; exec < /dev/null; cd /; again umount {mount}");
     let mut all = Vec::new();
     for is_plain in [true, false, false] {
@@ -179,7 +178,7 @@ fn deleted() {
     lab.program("scatter", &[]);
     let disk = Disk::new(&lab);
     lab.data("data", 36);
-    // The second copy has room only where the first is gone.
+    // The second copy has room only after the first one is freed.
     let copy = "head -c 36M data > mnt/again";
     let script = format!(
         "{AGAIN}; ./scatter 600 50 mnt/data; rm mnt/data; copy() {{ {copy}; }}; again copy; rm mnt/again"
@@ -188,7 +187,7 @@ fn deleted() {
         disk.mount();
         std::fs::copy(lab.path("data"), disk.file()).expect("room");
         if cold {
-            // As cold as new.
+            // A new mount has nothing in memory.
             let synced = Command::new("sync").status();
             assert!(synced.is_ok_and(|status| status.success()));
             disk.mount();

@@ -1,6 +1,6 @@
-//! A file system that does not answer holds up neither the program's start nor its end, nor any signal.
+//! A file system that does not answer delays neither the program's start nor its end, nor any signal.
 //!
-//! It answers nothing for as long as a run lasts: where foreread waited for it, the run would not end.
+//! It does not answer for the whole run: if foreread waited for it, the run would not end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -103,14 +103,14 @@ fn silent(lab: &Lab) -> Silent {
     Silent::mount(&lab.path("mnt")).expect("tests that need FUSE are run where there is FUSE")
 }
 
-/// `foreread` with these arguments.
+/// `foreread` with these arguments and this program.
 fn command(lab: &Lab, args: &[&str], program: &[&str]) -> Command {
     let mut command = lab.command(foreread());
     command.args(args).arg("--").args(program);
     command
 }
 
-/// Holds a run to what the program does by itself, and to saying what was not waited for.
+/// Checks that a run behaves like the program alone, and that it reports what was not waited for.
 #[track_caller]
 fn assert_told(output: &Output, what: &str) {
     let said = text(&output.stderr);
@@ -148,7 +148,7 @@ fn library() {
     assert_told(&output, "looking for the preload library");
 }
 
-/// Makes the record of a command begin with a read of the file that will not answer.
+/// Makes a command's record begin with a read of the file that will not answer.
 fn begins_with(lab: &Lab, mount: &Silent) {
     let path = lab.record();
     let mut reader = Reader::open(&path).expect("the record");
@@ -193,12 +193,12 @@ fn head() {
     let said = text(&output.stderr);
     assert_eq!(text(&output.stdout), "out\n", "{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
-    // A busy machine has foreread itself be late, so that nobody waits for what it found.
+    // On a busy machine foreread itself may be late, and then no wait is reported.
     check!(said.contains("no answer within 50 ms"), "{said}");
     assert!(mount.held() > 0);
 }
 
-/// What an earlier run has seen of a file.
+/// The state of a file as an earlier run recorded it.
 fn unanswering(path: PathBuf) -> FileMeta {
     FileMeta {
         advice: Advice::Random,
@@ -223,7 +223,7 @@ fn engine() {
     mount.fall_silent();
     let files = [unanswering(mount.folder.join(FILE)), cold];
     let files = (0..).map(FileId).zip(files).collect();
-    // Of both by turns, in no order.
+    // Reads of both files alternately, in no order.
     let reads = (0..2 * PAGES).map(|n| Access {
         file: FileId((n % 2) as u32),
         extent: Extent::new(n / 2 * 7919 % 1000 * 4 * PAGE, PAGE),
@@ -238,7 +238,7 @@ fn engine() {
     let session = Session::start(make, Instant::now()).expect("a thread");
     eventually("it is asked", || mount.held() > 0);
     eventually("the other file is fetched", || {
-        // More where somebody drops the caches: then some are asked for anew.
+        // More if another process drops the caches: some pages are then requested again.
         session.ledger().issued >= PAGES * PAGE
     });
     let report = session.finish().expect("an engine that waits for nothing");
@@ -279,7 +279,7 @@ fn signals() {
     assert!(mount.held() > 0);
 }
 
-/// Falls silent as the last thing it does.
+/// A command whose last action silences the file system.
 const STOPS: &[&str] = &[
     "sh",
     "-c",
@@ -336,7 +336,7 @@ fn working_directory() {
     assert!(mount.held() > 0);
 }
 
-/// The record goes to a store that answers: what comes after it does not.
+/// The record goes to a store that answers; the look at the written files, which comes later, does not.
 fn done_later() {
     let lab = Lab::new();
     let mount = silent(&lab);
@@ -353,7 +353,7 @@ fn done_later() {
     eventually("the record is kept", is_whole);
 }
 
-/// Whoever reads what a command prints waits for the last writer to be gone.
+/// A process that reads a command's output waits until the last writer has closed it.
 fn pipes() {
     let lab = Lab::new().with_home(Path::new("mnt/home"));
     let mount = silent(&lab);

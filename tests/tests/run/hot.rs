@@ -1,4 +1,4 @@
-//! What a run costs where everything is in memory: counted, not timed.
+//! The cost of a run with everything in memory, counted, not timed.
 
 use foreread_tests::{Lab, Need, check, finish, foreread, start};
 
@@ -31,7 +31,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Calls that name a file, by a program and all it starts.
+/// The number of system calls with a file name, made by a program and its children.
 fn calls(lab: &Lab, command: &std::process::Command) -> usize {
     let trace = lab.path("calls");
     let mut traced = lab.command("strace");
@@ -43,14 +43,14 @@ fn calls(lab: &Lab, command: &std::process::Command) -> usize {
     let output = finish(start(&mut traced));
     assert!(output.status.success(), "{output:?}");
     let trace = std::fs::read_to_string(trace).expect("a trace");
-    // One that was interrupted by another thread's has two lines.
+    // A call that another thread's call interrupts has two lines.
     trace
         .lines()
         .filter(|line| !line.contains("resumed>"))
         .count()
 }
 
-/// Calls that foreread adds to a program that looks at so many files, all in memory, with its record.
+/// The number of calls that foreread adds, with a record, to a program that looks up this many files, all in memory.
 fn added(files: usize) -> usize {
     let lab = Lab::new();
     for number in 0..files {
@@ -70,7 +70,7 @@ fn added(files: usize) -> usize {
 
 fn large() {
     let (few, many) = (added(50), added(6000));
-    // A sample is of 64 at most, and each takes some calls; how it is shared among threads differs from run to run.
+    // A sample has at most 64 entries, and each takes some calls; their distribution over threads differs from run to run.
     check!(many < few + 300, "{many} calls, and {few} for few files");
 }
 
@@ -88,8 +88,8 @@ fn written() {
     assert!(added < FILES, "{added} calls more for {FILES} files");
 }
 
-/// Reads files backward, and drops each from memory, as programs do that are to leave no traces there (nocache, backups), or asks for
-/// bytes that are in memory; by functions, and by `syscall`.
+/// Reads files backward, and either evicts each from memory, like programs that leave no traces there (nocache, backups), or asks
+/// whether pages are in memory; by functions, and by `syscall`.
 const DROPS: &str = "import ctypes, os, platform, sys
 fadvise64, preadv2 = (221, 327) if platform.machine() == 'x86_64' else (223, 286)
 syscall = ctypes.CDLL(None).syscall
@@ -132,7 +132,7 @@ fn dropped() {
             lab.cold(&names);
             let outcome = lab.run(&command);
             assert!(outcome.output.status.success(), "{outcome:?}");
-            // The interpreter's own files may be cold as well, if somebody drops what is in memory.
+            // The interpreter's own files may be cold as well, if another process has emptied the page cache.
             let account = format!("{:?}", outcome.account);
             assert!(account.contains("16.0 MiB left alone"), "{outcome:?}");
             assert!(outcome.bytes("issued") < 16 << 20, "{outcome:?}");
@@ -140,7 +140,7 @@ fn dropped() {
     }
 }
 
-/// To put the observer into the kernel takes a tenth of a second; one run in 16 is watched all the same.
+/// Loading the observer into the kernel takes a tenth of a second, so it is left out of hot runs, except for one run in 16.
 fn unwatched() {
     let lab = Lab::new();
     lab.data("data", 1);

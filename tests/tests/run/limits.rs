@@ -1,4 +1,4 @@
-//! Under limits that leave foreread less than it asks for, the program has all that it would have without it.
+//! Under limits that leave foreread less than it wants, the program gets everything that it would have without foreread.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -66,7 +66,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A command under a limit of the shell's `ulimit`.
+/// A command under a limit set by the shell's `ulimit`.
 fn limited(lab: &Lab, limit: &str, command: &Command) -> Command {
     let mut shell = lab.command("sh");
     shell
@@ -76,7 +76,7 @@ fn limited(lab: &Lab, limit: &str, command: &Command) -> Command {
     shell
 }
 
-/// `foreread run` of a command under a limit.
+/// Runs a command under `foreread run` with a limit.
 fn under(lab: &Lab, limit: &str, args: &[&str]) -> Outcome {
     let (command, account) = lab.running(&[], args);
     account.of(finish(start(&mut limited(lab, limit, &command))))
@@ -88,7 +88,7 @@ fn ring_too_large() {
     let command = ["sh", "-c", "sleep 0.2; cksum data; exit 3"];
     let plain = lab.plain(&command);
     for _ in 0..2 {
-        // 10 or 20 MiB: shells differ in the unit.
+        // 10 or 20 MiB: shells use different units.
         let outcome = under(&lab, "-f 20000", &command);
         outcome.assert_as(&plain);
         assert_eq!(outcome.mode(), "aside", "{outcome:?}");
@@ -96,13 +96,13 @@ fn ring_too_large() {
     }
 }
 
-/// The program sets the limit, so that the ring is there and the record is not.
+/// The program itself sets the limit, so the ring exists and the record fails.
 fn record_too_large() {
     let lab = Lab::new();
     lab.program("scatter", &[]);
     lab.data("data", 8);
     let begin = "./scatter 500 0 data; sleep 0.5";
-    // Of both of foreread's processes.
+    // Limits both of foreread's processes.
     let limits = "limit() {
         for process in $PPID $(cat /proc/$PPID/task/$PPID/children); do
             test $process = $$ || prlimit --pid $process --fsize=$1
@@ -110,9 +110,9 @@ fn record_too_large() {
     }";
     let begin = format!("{limits}; {begin}");
     let limit = "limit 0:unlimited; ./scatter 900 0 data; sleep 0.5";
-    // For the account.
+    // Lifts the limit for the account.
     let end = "limit unlimited; echo alive; exit 7";
-    // The record cannot be begun, and cannot be gone on with.
+    // In the first script the record cannot be begun, in the second it cannot be continued.
     for script in [
         format!("{limits}; {limit}; {end}"),
         format!("{begin}; {limit}; {end}"),
@@ -129,12 +129,12 @@ fn record_too_large() {
     }
 }
 
-/// There are three besides the standard ones before a program is watched: for signals, the ring and the group.
+/// Besides the standard descriptors foreread needs three before a program can be observed: for signals, the ring and the process group.
 fn few_descriptors() {
     let lab = Lab::new();
     let foreread = foreread();
     let foreread = foreread.to_str().expect("a readable path");
-    // A program that is to find it ignored is started in another way.
+    // A program that must inherit SIGCHLD as ignored is started in another way.
     let ways = ["--default-signal=CHLD", "--ignore-signal=CHLD"];
     for (limit, way) in (4..16)
         .chain(4..16)
@@ -155,7 +155,7 @@ fn no_descriptors() {
     let lab = Lab::new();
     lab.program("scatter", &["-static"]);
     lab.data("data", 8);
-    // It has the descriptor that is closed, for its file.
+    // The program can open its file only because the closed descriptor is free.
     let limit = "-c 0; exec <&-; ulimit -n 3";
     let mut plain = lab.command("./scatter");
     plain.args(["50", "0", "data"]);
@@ -179,15 +179,15 @@ fn no_descriptors() {
     assert_eq!(said, "foreread: ./none: No such file or directory\n");
 }
 
-/// Where none can be made for the program, it takes the place of foreread, and has no child that it knows nothing of.
+/// If no process can be created for the program, the program replaces foreread, and has no unexpected child.
 fn few_processes() {
     let lab = Lab::new();
-    // Neither a shell that runs its own commands nor the kernel makes a process for these.
+    // A shell needs no process for these built-in commands.
     let script = "read children < /proc/$$/task/$$/children; echo out $children; exit 5";
     let (mut in_place, mut beside) = (0, 0);
     for limit in 0..16 {
         let mut run = lab.command("setpriv");
-        // A user who has no other process.
+        // A user without any other process.
         run.args(["--reuid=54321", "--regid=54321", "--clear-groups"]);
         let limit = format!("--nproc={limit}");
         run.args(["prlimit", &limit, foreread().to_str().expect("a path")]);
@@ -206,7 +206,7 @@ fn few_processes() {
     assert!(in_place > 1 && beside > 0, "{in_place} and {beside}");
 }
 
-/// The reason names what could not be made: "Operation not permitted" alone tells nobody what to allow.
+/// The reason names the call that failed: "Operation not permitted" alone would not show what must be allowed.
 fn refused_calls() {
     let lab = Lab::new();
     lab.program("refused", &[]);
@@ -218,7 +218,7 @@ fn refused_calls() {
         ("signalfd", "no signalfd can be made: "),
         ("memfd_create", "cannot make the shared ring of "),
         ("socketpair", "no socket pair can be made: "),
-        // Where the C library starts programs by this call, too, none can be started beside foreread.
+        // If the C library starts programs by this call as well, none can be started beside foreread.
         ("clone", "process can be made: "),
     ] {
         let (command, account) = lab.running(&[], &command);
@@ -242,7 +242,7 @@ fn few_descriptors_and_signals() {
         echo ready; kill -STOP $$; while :; do sleep 0.01; done";
     for limit in [4, 5, 6] {
         let mut run = lab.command("env");
-        // Whoever started the tests may ignore some.
+        // The process that started the tests may ignore some signals.
         let run = run.args(["--default-signal", foreread().to_str().expect("a path")]);
         let run = run.args(["run", "-q", "--", "sh", "-c", script]);
         let mut child = start(limited(&lab, &format!("-n {limit}"), run).process_group(0));
@@ -284,18 +284,18 @@ fn limited_memory() {
         assert!(plain > 1000, "{plain}");
         let all = under(&lab, limit, &["./fill"]);
         assert!(all.reason().contains("is limited"), "{all:?}");
-        // One that limits itself.
+        // A program that sets its own limit.
         let script = format!("ulimit {limit}; exec ./fill");
         let own = lab.run(&["sh", "-c", &script]);
         for outcome in [all, own] {
-            // A page or two, as the stack happens to lie.
+            // The position of the stack may cost a page or two.
             let left = pieces(&outcome.output);
             assert!(left.abs_diff(plain) <= 1, "{limit}: {left}, alone {plain}");
         }
     }
 }
 
-/// The library would take 250 KiB of their address space, and 100 of their data.
+/// The library would take 250 KiB of their address space, and 100 KiB of their data.
 fn limited_children() {
     let lab = Lab::new();
     let script = "try() { (ulimit $1 $2; /bin/true); echo $1: $?; }
@@ -315,7 +315,7 @@ fn limited_children() {
     assert!(alone[0] > 0 && alone[1] > 0 && alone[2] == 0, "{plain:?}");
     let outcome = lab.run_with(&["--quiet", "--observer", "preload"], &command);
     for (begun, alone) in begun(&outcome.output.stdout).into_iter().zip(alone) {
-        // The environment may be a page longer.
+        // The environment may be one page longer.
         assert!(
             begun.abs_diff(alone) <= 1,
             "{begun}, alone {alone}: {outcome:?}"

@@ -1,4 +1,4 @@
-//! Runs that are going on are found by whoever looks, and are none the wiser.
+//! A running run is found by other foreread commands, which do not affect it.
 
 use std::io::Read;
 use std::process::{Child, Stdio};
@@ -22,7 +22,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// What is shown of the run of this process.
+/// The entry for this process's run, as `foreread top` shows it.
 fn run(lab: &Lab, pid: u32) -> Option<Value> {
     let top = lab.foreread(&["top", "--json"]);
     assert!(top.status.success(), "{top:?}");
@@ -66,7 +66,7 @@ fn shown() {
     assert!(run(&lab, pid).is_none());
 }
 
-/// Starts foreread with a program that has read its file, and waits for its input to end.
+/// Starts foreread with a program that has read its file and now waits for the end of its input.
 fn holding(lab: &Lab, words: &[&str]) -> Child {
     let mut command = lab.command(foreread());
     command.args(words).args(["--", "./hold", "data"]);
@@ -123,7 +123,7 @@ fn first() {
             );
             (said.contains(&told), said)
         };
-        // It is seen from the moment at which its record begins to grow.
+        // The run is visible from the moment at which its record begins to grow.
         eventually("the run is seen", || says(asked[0]).0);
         for line in asked {
             let (is_told, said) = says(line);

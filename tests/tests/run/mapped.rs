@@ -1,4 +1,4 @@
-//! Mapped files, whose reads make no call: what a program has touched is found by looking at it from outside.
+//! Mapped files, whose reads make no call: the touched pages are found by looking at the program from outside.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,15 +21,15 @@ pub const TESTS: &[Test] = &[
 
 const PAGE: u64 = 4096;
 
-/// Pages of a file in a record.
+/// Mapped and touched pages of a file in a record.
 #[derive(Debug, Default)]
 struct Pages {
     mapped: BTreeSet<u64>,
     touched: BTreeSet<u64>,
 }
 
-/// What a recorded run of `mapped` tells of a file. The program holds still long enough to be looked at; one that had to wait
-/// for its processor all that time has another chance.
+/// The recorded pages of a file in a run of `mapped`. The program pauses long enough to be sampled; if it waited for its processor all
+/// that time, the run is repeated.
 fn recorded(lab: &Lab, mode: &str, name: &str, enough: impl Fn(&Pages) -> bool) -> Pages {
     let mut found = Pages::default();
     for _ in 0..10 {
@@ -70,7 +70,7 @@ fn pages() {
         wanted.iter().all(|page| found.touched.contains(page))
             && (512..528).all(|page| found.touched.contains(&page))
     });
-    // The kernel may map neighbours of a touched page that are in memory already, within the mapping.
+    // The kernel may also map pages near a touched one that are in memory already, within the mapping.
     assert!(found.touched.is_subset(&found.mapped), "{found:?}");
     let mapped = [0..256, 256..320, 512..528, 600..604, 801..804];
     assert!(

@@ -28,10 +28,10 @@ pub const TESTS: &[Test] = &[
 ];
 
 const LIMIT_MIB: u64 = 32;
-/// Reads of one page each: twice what the limit holds.
+/// Reads of one page each: twice as many as the limit holds.
 const READS: &str = "16384";
 
-/// Runs a command in the group.
+/// Runs a command in the memory group.
 fn run_in(lab: &Lab, group: &MemoryGroup, command: &[&str]) -> Outcome {
     let (inner, account) = lab.running(&[], command);
     let mut outer = lab.command("sh");
@@ -51,7 +51,7 @@ fn recorded(lab: &Lab, group: &MemoryGroup, command: &[&str]) {
     assert_eq!(first.mode(), "recorded", "{first:?}");
 }
 
-/// What foreread takes for itself is little of 32 MiB, and too much of 12.
+/// foreread's own memory is a small part of 32 MiB, and too much for 12 MiB.
 fn cramped() {
     let lab = Lab::new();
     lab.program("scatter", &[]);
@@ -63,11 +63,11 @@ fn cramped() {
         let why = "the control group has";
         let left = outcome.says(&format!("stood aside: {why}"));
         assert_eq!(left, aside, "{limit} MiB: {outcome:?}");
-        // The account is the same for scripts, although nothing of foreread is left when the program ends.
+        // The account has the same form, although foreread is gone when the program ends.
         assert_eq!(outcome.mode() == "aside", aside, "{outcome:?}");
         assert_eq!(outcome.reason().contains(why), aside, "{outcome:?}");
         assert_eq!(outcome.account["wall_ns"] == 0, aside, "{outcome:?}");
-        // In a group too small for it nothing is written down either.
+        // In a group that is too small nothing is recorded either.
         assert_eq!(lab.records().is_empty(), aside, "{limit} MiB: {outcome:?}");
     }
 }
@@ -88,8 +88,8 @@ fn larger_than_memory() {
 fn squeezed() {
     let lab = Lab::new();
     let group = MemoryGroup::new(LIMIT_MIB << 20);
-    // Half-way, half of the memory goes to somebody else. With the interpreter's own and foreread's all of it is near: where it
-    // ran out, the kernel would end one of them.
+    // Half-way, another process takes half of the memory. Together with the interpreter's and foreread's own, that is nearly all of it;
+    // if memory ran out, the kernel would kill one of the processes.
     let taker = "import time; time.sleep(0.1); taken = bytearray(14 << 20); time.sleep(2)";
     let script = format!("python3 -c '{taker}' & ./scatter {READS} 50 data; wait");
     let command: &[&str] = &["sh", "-c", &script];

@@ -1,5 +1,5 @@
-//! Names: what a program looks up is recorded in the order in which it does so, and a later run by that record is harmed by
-//! nothing that has become of the names meanwhile.
+//! Names: a program's lookups are recorded in their order, and a later run that follows the record is not harmed by any change of the
+//! names since.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,7 +80,7 @@ pub const TESTS: &[Test] = &[
 
 const COMMAND: &[&str] = &["./looker", "list"];
 
-/// A lab with the program, and what it is to look up.
+/// A lab with the program and the list of its lookups.
 fn lab(lab: Lab, lines: &[(&str, String)]) -> Lab {
     lab.program("looker", &[]);
     let lines = lines.iter().map(|(how, path)| format!("{how} {path}\n"));
@@ -107,7 +107,7 @@ fn names(lab: &Lab) -> Vec<(Kind, PathBuf, FileMeta)> {
     names.collect()
 }
 
-/// So many files in folders of ten, in an order that is not theirs.
+/// This many files in folders of ten, in an order different from that of their names.
 fn files(lab: &Lab, count: usize) -> Vec<String> {
     let names = (0..count).map(|n| n * 7919 % count);
     let names: Vec<_> = names.map(|n| format!("tree/d{}/f{n}", n / 10)).collect();
@@ -152,7 +152,7 @@ fn in_order_and_once() {
             };
             (kind, path.strip_prefix("tree/../").unwrap_or(path))
         });
-    // One that is opened before its inode is looked at is not looked at any more.
+    // If a file is opened before its inode is read, its inode is not recorded again.
     let opened = names_
         .iter()
         .position(|name| name == "tree/d5/f50")
@@ -228,12 +228,12 @@ fn walk() {
     assert_eq!(of(Kind::List).len(), 31);
     let all: BTreeSet<_> = names.iter().map(|(_, path, _)| path.clone()).collect();
     assert_eq!(all.len(), 300 + 31 + 1);
-    // Shown as such.
+    // The record shows them as names.
     let shown = lab.foreread(&["show", "find"]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains(", 31 listed\n"), "{shown}");
     assert!(shown.contains("directory, listed"), "{shown}");
-    // And followed.
+    // A later run follows them.
     let again = lab.run(find);
     again.assert_as(&plain);
 }
@@ -246,7 +246,7 @@ fn ahead() {
         .collect();
     lines.extend((0..200).map(|n| ("list", format!("tree/d{n}"))));
     let lab = lab(lab_, &lines);
-    // Slow enough for there to be an ahead.
+    // Slow enough that foreread can get ahead.
     let command = &["./looker", "list", "0", "200"];
     let plain = lab.plain(command);
     assert_eq!(lab.run(command).mode(), "recorded");
@@ -255,19 +255,19 @@ fn ahead() {
     outcome.assert_as(&plain);
     outcome.check_mode("prefetched");
     let names = |part: &str| outcome.account["names"][part].as_u64().expect("a count");
-    // Each folder has a block of its own to be waited for; many inodes lie in one.
+    // Each folder is read from a block of its own, whereas many inodes lie in one block.
     check!(names("fetched") >= 50, "{outcome:?}");
     check!(
         names("asked") == names("late") + names("unknown"),
         "{outcome:?}"
     );
     let said = outcome.stderr();
-    // Of names alone, or of the pages of what the program is made of, too.
+    // The summary may mention names alone, or pages of the program's own files as well.
     check!(said.contains(" ahead of looker: "), "{said}");
     check!(said.contains(" looked up, "), "{said}");
 }
 
-/// Runs the command by its record, with what the run before is to be like; nothing may keep it from its end.
+/// Runs the command with its record, and compares it with a plain run just before.
 fn like_plain(lab: &Lab) -> Outcome {
     drop_names();
     let plain = lab.plain(COMMAND);
@@ -277,7 +277,7 @@ fn like_plain(lab: &Lab) -> Outcome {
     outcome
 }
 
-/// Drops directories and inodes from memory, and the blocks that hold them, where that is allowed.
+/// Drops directories and inodes, and the blocks that hold them, from memory if that is allowed.
 fn drop_names() {
     rustix::fs::sync();
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
@@ -290,13 +290,13 @@ fn whatever_is_in_memory() {
         .map(|name| ("stat", name))
         .collect();
     let lab = lab(lab_, &lines);
-    // Reads that no record tells of.
+    // Reads that no record contains.
     lab.program("direct", &[]);
     lab.data("data", 16);
     let command = &["sh", "-c", "./looker list && ./direct data"];
     drop_names();
     assert_eq!(lab.run(command).mode(), "recorded");
-    // Everything in memory but the file, nothing, everything, and so on.
+    // States of memory: everything except the file, nothing, everything, and so on.
     for state in ["file", "none", "file", "all", "all", "none", "file", "none"] {
         match state {
             "file" => lab.cold(&["data"]),
@@ -334,7 +334,7 @@ fn changed() {
             fs::remove_file(path).expect("ours");
         }
     };
-    // Files: a directory, links (to a pipe, to a device, to nothing, to itself), a pipe, a device, another file, nothing.
+    // Files are replaced by: a directory, links (to a pipe, a device, nothing, itself), a pipe, a device, another file, nothing.
     (0..9).for_each(|n| gone(&file(n)));
     fs::create_dir(file(0)).expect("a folder");
     fs::write(file(0).join("in it"), "").expect("a file");
@@ -355,7 +355,7 @@ fn changed() {
         eprintln!("skipped: only root makes a device");
     }
     fs::write(file(7), "another").expect("a file");
-    // Directories: a file, a pipe, links (to another directory, to itself), nothing, one moved.
+    // Directories are replaced by: a file, a pipe, links (to another directory, to itself), nothing; one is moved.
     (10..16).for_each(|n| gone(&folder(n)));
     fs::write(folder(10), "").expect("a file");
     mknodat(
@@ -399,7 +399,7 @@ fn of_others() {
     lines.extend((0..10).map(|n| ("list", format!("tree/d{n}"))));
     let lab = lab(lab_, &lines);
     assert_eq!(lab.run(COMMAND).mode(), "recorded");
-    // From now on they are root's alone.
+    // From now on only root may read them.
     for n in 0..5 {
         let closed = fs::Permissions::from_mode(0o700);
         fs::set_permissions(lab.path(&format!("tree/d{n}")), closed).expect("root may");
@@ -426,7 +426,7 @@ fn unmounted() {
     }
     let lab = lab(lab_, &lines);
     let outcome = lab.run(COMMAND);
-    // Nothing that foreread has looked at keeps it from being unmounted.
+    // foreread's lookups do not keep the file system from being unmounted.
     mount(&["umount"]);
     assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
     like_plain(&lab);
@@ -445,7 +445,7 @@ fn silent() {
     lines.insert(0, ("list", "mnt".into()));
     lines.insert(1, ("stat", silent));
     let lab = lab(lab_, &lines);
-    // Dropped before the lab, which is removed from the disk: nobody waits in it if this test fails.
+    // Dropped before the lab, which is removed from the disk, so that no process waits in it if this test fails.
     let mount = mount;
     let outcome = lab.run(COMMAND);
     assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
@@ -454,7 +454,7 @@ fn silent() {
             .iter()
             .any(|(_, path, _)| path.starts_with("mnt"))
     );
-    // Another command of the same name, that leaves those out: it never comes to the file system.
+    // The same command without those names, so that it never reaches the file system.
     let rest = lines[2..]
         .iter()
         .map(|(how, path)| format!("{how} {path}\n"));

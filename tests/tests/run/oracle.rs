@@ -1,5 +1,4 @@
-//! Foreread is no oracle: whatever a record names, it opens regular files alone, and of these only
-//! what the user running it may read.
+//! foreread is no oracle: whatever a record names, foreread opens only regular files, and of these only the ones that its user may read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,7 +34,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 const COMMAND: &[&str] = &["./scatter", "500", "100", "data"];
-/// Pages that a doctored record claims were read of each file.
+/// Pages of each file that a forged record claims were read.
 const CLAIMED: u64 = 64;
 
 /// A lab with a record of [`COMMAND`].
@@ -47,7 +46,7 @@ fn recorded(lab: Lab) -> Lab {
     lab
 }
 
-/// Rewrites the only record as if the run had read of `paths`, before everything else.
+/// Rewrites the only record so that the run seems to have read `paths` before all other files.
 fn doctor(lab: &Lab, paths: &[PathBuf]) {
     let path = lab.record();
     let mut reader = Reader::open(&path).expect("the record");
@@ -61,7 +60,7 @@ fn doctor(lab: &Lab, paths: &[PathBuf]) {
     for (&id, path) in claimed.iter().zip(paths) {
         let meta = FileMeta {
             path: path.clone(),
-            // Another file, whatever it is there: two names of one inode are one file.
+            // Another inode number for each path, because two names of one inode are one file.
             ino: u64::from(id.0),
             size: 1 << 30,
             ..like.clone()
@@ -76,7 +75,7 @@ fn doctor(lab: &Lab, paths: &[PathBuf]) {
     }
     for page in 0..CLAIMED {
         for &file in &claimed {
-            // Far apart, so that it is not taken for a stream.
+            // Far apart, so that it does not count as a stream.
             let access = Access {
                 file,
                 extent: Extent::new(page * 37 % CLAIMED * 16 * PAGE, PAGE),
@@ -93,7 +92,7 @@ fn doctor(lab: &Lab, paths: &[PathBuf]) {
     }
     let summary = reader.summary().expect("a whole record").clone();
     record.commit(summary).expect("a record");
-    // The rightful owner's, as far as foreread can tell.
+    // The record seems to belong to its rightful owner.
     let owner = fs::metadata(lab.path("data")).expect("our own file");
     chown(&path, Some(owner.uid()), Some(owner.gid())).expect("our own");
 }
@@ -187,7 +186,7 @@ fn unopened() {
     outcome.assert_as(&plain);
     let trace = whole_lines(&fs::read_to_string(lab.path("trace")).expect("a trace"));
     for path in &named {
-        // By its path, or by its name in an open folder.
+        // Named by its path, or by its name in an open folder.
         let (folder, name) = (path.parent(), path.file_name());
         let (folder, name) = (folder.expect("a folder"), name.expect("a name"));
         let in_folder = format!("<{}>, {name:?}", folder.display());
@@ -206,7 +205,7 @@ fn unopened() {
     check!(trace.iter().any(|line| opens(line, &lab.path("data"))));
 }
 
-/// The lines of a trace, calls that were interrupted by another thread's put together again.
+/// The lines of a trace, with interrupted calls joined again.
 fn whole_lines(trace: &str) -> Vec<String> {
     let mut begun: HashMap<&str, &str> = HashMap::new();
     let mut lines = Vec::new();
@@ -223,7 +222,7 @@ fn whole_lines(trace: &str) -> Vec<String> {
     lines
 }
 
-/// Whether a line of strace's opened a file for more than its name.
+/// True if a line of strace's opened a file for more than its path.
 fn opens(line: &str, path: &Path) -> bool {
     !line.contains("O_PATH")
         && line

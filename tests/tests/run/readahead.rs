@@ -1,5 +1,4 @@
-//! What the kernel reads ahead by itself, it reads twice as far ahead of a program that is known to read from front to
-//! back.
+//! The kernel's own read-ahead is twice as large for a program that is known to read from front to back.
 
 use foreread_tests::{Lab, Need, check};
 
@@ -12,7 +11,7 @@ pub const TESTS: &[Test] = &[(
     twice_as_far,
 )];
 
-/// Beyond what is read here lies what was read ahead, however far that is as a rule (up to 8 MiB).
+/// The pages in memory beyond this many were read ahead, usually up to 8 MiB.
 const READ: &str = "8192";
 
 fn twice_as_far() {

@@ -1,5 +1,5 @@
-//! The account against the truth, on real programs: what `strace` says that they read, what is in memory when they have
-//! ended, and what the device gave ([`super::accounts`]).
+//! The account of real programs compared with the truth: their reads according to `strace`, the pages in memory after their end, and the
+//! bytes from the device ([`super::accounts`]).
 
 use std::collections::HashSet;
 use std::fs;
@@ -40,7 +40,7 @@ type Pages = HashSet<(String, u64)>;
 struct Program<'a> {
     lab: &'a Lab,
     command: &'a [&'a str],
-    /// The files, in the lab.
+    /// The files' paths in the lab.
     files: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Program<'a> {
         self.lab.cold(&names);
     }
 
-    /// What the program reads, and what it has the kernel read ahead, by `strace`.
+    /// The pages that the program reads, and those that it has the kernel read ahead, according to `strace`.
     fn traced(&self) -> (Pages, Pages) {
         let traces = self.lab.path("traces");
         let _ = fs::remove_dir_all(&traces);
@@ -98,7 +98,7 @@ impl<'a> Program<'a> {
         (read, ahead)
     }
 
-    /// Its pages that are in memory.
+    /// The pages of its files that are in memory.
     fn there(&self) -> Pages {
         let of_file = |name: &String| {
             let pages = in_memory(&self.lab.path(name)).into_iter();
@@ -108,7 +108,7 @@ impl<'a> Program<'a> {
         self.files.iter().flat_map(of_file).collect()
     }
 
-    /// Holds the account of a run to the truth, each time after `before`.
+    /// Checks the account of a run against the truth, each time after `before`.
     #[track_caller]
     fn hold(&self, (read, ahead): &(Pages, Pages), options: &[&str], before: impl Fn()) -> Outcome {
         hold_to_truth(true, || {
@@ -117,7 +117,7 @@ impl<'a> Program<'a> {
             self.cold();
             let mut round = None;
             let calm = undisturbed(self.lab, &[], || {
-                // Its libraries are in memory.
+                // The program's libraries are brought into memory.
                 self.lab.plain(&[self.command[0], "--version"]);
                 let (outcome, given) = measured(|| self.lab.run_with(options, self.command));
                 let there = self.there();
@@ -135,7 +135,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// A call, the path of its file, and the pages it is about:
+/// A call, the path of its file, and its pages:
 /// `pread64(4</db/000021.sst>, ""..., 3809, 21643007) = 3809`, or `readahead(4</db/000021.sst>, 66272049, 524288) = 0`.
 fn call(line: &str) -> Option<(&str, &str, std::ops::Range<u64>)> {
     let (call, rest) = line.split_once('(')?;
@@ -152,11 +152,11 @@ fn call(line: &str) -> Option<(&str, &str, std::ops::Range<u64>)> {
     (len > 0).then_some((call, path, pages))
 }
 
-/// Processes that read the store, each in an order of its own.
+/// Number of processes that read the store, each in an order of its own.
 const SEEDS: u32 = 20;
 
-/// Many processes read a store: as recorded one after the other, and in another order, several or all of them at a time.
-/// Their plan is lost, found again and given up as it comes.
+/// Many processes read a store: in the recorded order one after the other, and in another order, six or all of them at once. The plan is
+/// then lost, found again or given up.
 fn store() {
     let lab = Lab::new();
     let fill = "db_bench --db=db --benchmarks=fillrandom,compact --num=150000 --value_size=400 \
@@ -192,7 +192,7 @@ fn store() {
     }
 }
 
-/// A table is read in the order of an index: as it was when it was recorded, and another part of it.
+/// A table is read in the order of an index: the recorded part of it, and another part.
 fn database() {
     let lab = Lab::new();
     let make = "CREATE TABLE t (a INTEGER, b INTEGER, c BLOB);
@@ -221,8 +221,8 @@ fn database() {
     }
 }
 
-/// A file is read backward by a program that is not recorded yet, and by one that is. All of it is read, by `read`: nothing of
-/// it is fetched in vain.
+/// A file is read backward by a program without a record, and by one with a record. The program reads the whole file, so no byte of it
+/// is fetched in vain.
 fn backward() {
     let lab = Lab::new();
     lab.data("data", 16);

@@ -1,5 +1,5 @@
-//! Records that are not what foreread wrote: damaged, cut off, foreign. Each costs the speed-up of one run, is named,
-//! and is replaced; the others stay as they are. One of a newer foreread stays as well.
+//! Records that foreread did not write in this form: damaged, cut off, foreign. Each costs the speed-up of one run, is named, and is
+//! replaced; the others stay unchanged. A record of a newer foreread also stays.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -108,7 +108,7 @@ pub const TESTS: &[Test] = &[
 
 const COMMAND: &[&str] = &["./scatter", "1000", "50", "data"];
 
-/// A lab with the record of [`COMMAND`] and one of another.
+/// A lab with the record of [`COMMAND`] and one of another command.
 fn recorded() -> Lab {
     let lab = Lab::new();
     lab.program("scatter", &[]);
@@ -120,7 +120,7 @@ fn recorded() -> Lab {
     lab
 }
 
-/// Spoils the record of [`COMMAND`]; runs it; holds that to everything but the speed-up.
+/// Spoils the record of [`COMMAND`], runs the command, and checks that only the speed-up is lost.
 #[track_caller]
 fn spoil(lab: &Lab, spoil: impl Fn(Vec<u8>) -> Vec<u8>) -> Outcome {
     let ours =
@@ -141,7 +141,7 @@ fn spoil(lab: &Lab, spoil: impl Fn(Vec<u8>) -> Vec<u8>) -> Outcome {
 #[track_caller]
 fn assert_named_and_replaced(lab: &Lab, outcome: &Outcome, what: &str) {
     let recorded = outcome.account["recorded"].as_str();
-    // A program may be through before its record is read as far as the damage.
+    // A program may end before its record is read up to the damage.
     check!(recorded.is_some(), "not replaced: {outcome:?}");
     let recorded = recorded.unwrap_or_default();
     check!(
@@ -180,7 +180,7 @@ fn damaged_and_hot() {
     };
     assert_eq!(problem(), (true.into(), serde_json::Value::Null));
     let _held = lab.held(&["data"]);
-    // Wherever it lies: the files are in memory whole, so no plan is read.
+    // At any place: the files are in memory as a whole, so the plan is not read.
     for part in 1..10 {
         let mut bytes = whole.clone();
         bytes[whole.len() * part / 10] ^= 0x55;
@@ -195,7 +195,7 @@ fn damaged_and_hot() {
             outcome.reason().contains(record.to_str().unwrap()),
             "{outcome:?}"
         );
-        // Where the sample is sound, the program was left alone, and its next run is recorded.
+        // If the sample was sound, the program was left alone, and its next run is recorded.
         lab.run(&command);
         check!(problem().0 == true, "{outcome:?}");
     }
@@ -228,7 +228,7 @@ fn future() {
     lab.data("data", 8);
     lab.run(COMMAND);
     let record = lab.record();
-    // One that comes near enough to be followed in its place.
+    // A record that is similar enough to be followed in its place.
     lab.run(&["./scatter", "900", "50", "data"]);
     let mut newer = fs::read(&record).expect("the record");
     // The version follows the eight bytes of the magic.
@@ -238,7 +238,7 @@ fn future() {
         lab.cold(&["data"]);
         let outcome = lab.run_with(options, COMMAND);
         outcome.assert_as(&lab.plain(COMMAND));
-        // What the program is seen to do helps it all the same.
+        // Prediction from the program's own reads still helps it.
         assert_ne!(outcome.mode(), "recorded", "{outcome:?}");
         assert!(outcome.account["recorded"].is_null(), "{outcome:?}");
         assert!(outcome.account["followed"].is_null(), "{outcome:?}");
@@ -252,7 +252,7 @@ fn future() {
         assert!(fs::read(&record).expect("the record") == newer);
     }
     assert_eq!(lab.records().len(), 2);
-    // Nor does it keep a record from the user's own file.
+    // Recording to the user's own file still works.
     let output = lab.foreread(&[&["record", "-o", "mine.fr", "--"], COMMAND].concat());
     assert!(text(&output.stderr).contains("to mine.fr"), "{output:?}");
     assert!(fs::read(&record).expect("the record") == newer);
@@ -285,7 +285,7 @@ fn no_file() {
     assert!(lab.records().iter().all(|record| record.is_dir()));
 }
 
-/// To open a pipe for reading waits until somebody writes.
+/// Opening a pipe for reading waits for a writer.
 fn pipe() {
     let lab = recorded();
     for record in lab.records() {
@@ -337,7 +337,7 @@ fn link_s_place() {
     lab.data("data", 8);
     fs::create_dir(lab.path("kept")).expect("a folder");
     symlink("kept/mine.fr", lab.path("link")).expect("a link");
-    // Where there is none yet, and in the place of the first.
+    // First where no file exists yet, then in place of the first one.
     for _ in 0..2 {
         let output = lab.foreread(&["record", "-o", "link", "--", "cksum", "data"]);
         let said = text(&output.stderr);
@@ -390,7 +390,7 @@ fn two_recordings() {
             .expect("a sound record")
             .is_complete()
     );
-    // On a busy machine the program may be through before anything has been fetched for it.
+    // On a busy machine the program may end before anything has been fetched for it.
     let helps = |_| {
         lab.cold(&["data"]);
         lab.run(COMMAND).mode() == "prefetched"
@@ -398,7 +398,7 @@ fn two_recordings() {
     check!((0..5).any(helps));
 }
 
-/// There no process has the recorder's number.
+/// In the other namespace the recorder's number is not in use.
 fn other_namespace() {
     let lab = Lab::new();
     lab.data("data", 8);
@@ -422,7 +422,7 @@ fn other_namespace() {
     let before = growing();
     let mut shell = lab.command("unshare");
     shell.args(["-p", "-f", "--mount-proc"]).arg(foreread());
-    // A program without a record: what killed recorders left is looked for before it is started, and after.
+    // A program without a record: leftovers of killed recorders are sought before it starts, and after its end.
     let elsewhere = finish(start(shell.args(["run", "--", "cat", "/etc/group"])));
     assert!(elsewhere.status.success(), "{elsewhere:?}");
     assert_eq!(growing(), before, "{elsewhere:?}");
@@ -435,10 +435,10 @@ fn other_namespace() {
     assert!(growing().is_empty());
 }
 
-/// The highest resident size of a foreread, its helper included, in bytes.
+/// The largest resident size of a foreread run, its helper included, in bytes.
 fn peak_of(lab: &Lab, args: &[&str]) -> (u64, Output) {
     let mut command = lab.command("python3");
-    // Of the children waited for the largest, and those that they have waited for.
+    // RUSAGE_CHILDREN has the largest of the ended children and their own ended children.
     let measure = "import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
@@ -451,7 +451,7 @@ sys.exit(code)";
     (peak.unwrap_or_else(|| panic!("{output:?}")), output)
 }
 
-/// Six bytes a file where it lies, hundreds in memory if it were believed.
+/// A record with six bytes per file on disk, which would take hundreds of bytes each in memory if it were trusted.
 fn hostile() {
     let lab = Lab::new();
     lab.data("data", 8);
@@ -461,7 +461,7 @@ fn hostile() {
     let reader = Reader::open(&path).expect("the record");
     let mut record = RecordFile::create(&path, reader.meta(), u64::MAX).expect("a record");
     for number in 0..MAX_ID {
-        // As like the one before as may be.
+        // As similar to the one before as possible.
         let meta = FileMeta::regular(format!("/{}", number % 2), (1, 1), 1, 0);
         record.file(FileId(number), meta).expect("a record");
     }
@@ -480,7 +480,7 @@ fn hostile() {
     assert!(peak < bound, "{peak} bytes in memory, of {bound}");
 }
 
-/// Nor in what is noted beside it, whether it is recorded, followed or looked for.
+/// The secret is not in the record, nor in the notes beside it, whether a record is made, followed or sought.
 fn redacted() {
     let lab = Lab::new();
     lab.program("scatter", &[]);
@@ -541,7 +541,7 @@ fn redacted() {
             "{found:?}"
         );
     }
-    // Without it they are kept, which is why this is said in the manual.
+    // Without --redact the arguments are kept, which is why the manual mentions it.
     lab.run(&command);
     assert!(!spoken(&lab.path("home")).is_empty());
     assert!(text(&lab.foreread(&["run", "--help"]).stdout).contains("passwords"));

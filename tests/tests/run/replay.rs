@@ -1,4 +1,4 @@
-//! The first run is recorded, the second kept ahead of, and a hot one left alone.
+//! The first run is recorded, the second is prefetched, and a hot one is left alone.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -143,7 +143,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Runs a command on cold files twice, to be recorded and prefetched.
+/// Runs a command twice on cold files: the first run is recorded, the second is prefetched.
 #[track_caller]
 fn twice(lab: &Lab, files: &[&str], command: &[&str]) -> Outcome {
     let plain = lab.plain(command);
@@ -177,7 +177,7 @@ fn on_trial() {
         outcome.assert_as(&lab.plain(&["sh", "job"]));
         outcome
     };
-    // By the record; what is guessed beside is another matter.
+    // Bytes issued from the record; other sources may have issued more.
     let by_record = |outcome: &Outcome| {
         let replay = &outcome.account["sources"][0];
         assert_eq!(replay["name"], "replay");
@@ -188,7 +188,7 @@ fn on_trial() {
     run("second");
     let third = run("third");
     assert!(by_record(&third) < file / 4, "{third:?}");
-    // Now it does what it did, and its record is trusted again.
+    // Now it reads the recorded file again, and its record is trusted again.
     let again = run("third");
     assert!(by_record(&again) > file / 4, "{again:?}");
 }
@@ -222,7 +222,7 @@ fn sequential() {
 
 fn fast_and_sequential() {
     let lab = Lab::new();
-    // Large enough to be found out before its plan is read to the end.
+    // Large enough that its speed is noticed before its plan is read to the end.
     lab.write("data", vec![7; 160 << 20]);
     let command = &["dd", "if=data", "of=/dev/null", "bs=4k", "status=none"];
     twice(&lab, &["data"], command);
@@ -244,7 +244,7 @@ fn outrun() {
     for _ in 0..5 {
         lab.cold(&["data"]);
         let (run, account) = lab.running(&[], command);
-        // Every call that foreread makes takes as long as ten of the program's reads.
+        // Each of foreread's system calls takes as long as ten of the program's reads.
         let mut traced = lab.command("strace");
         traced
             .args(["-f", "-o", "/dev/null"])
@@ -263,7 +263,7 @@ fn elsewhere() {
     let command = ["sh", "-c", command];
     lab.cold(&["data"]);
     lab.run(&command);
-    // What is recorded is in memory, and the program goes to another place of the same file.
+    // The recorded pages are in memory, and the program reads another place of the same file.
     lab.cold(&["data"]);
     lab.plain(&command);
     lab.write("at", "32");
@@ -286,7 +286,7 @@ fn warmed_up() {
     };
     let first = again(0);
     assert_eq!(first.mode(), "recorded", "{first:?}");
-    // All that is missing is fetched while its fast reads go on. Nobody watches it read that: it was left to itself.
+    // All missing pages are fetched during the fast reads. The program's reads of them are not observed, because it was left to itself.
     let helps = |run| {
         let later = again(run);
         later.assert_as(&plain);
@@ -323,10 +323,10 @@ fn mapping() {
          \x20   if i % 10 == 0: time.sleep(0.001)\n\
          print(s)\n",
     );
-    // Started once, so that the interpreter's own files are in memory.
+    // Started before, so that the interpreter's own files are in memory.
     let second = twice(&lab, &["data"], &["python3", "map.py"]);
     second.check_mode("prefetched");
-    // A slow machine's session has used what it may before the pages are seen to be touched: their fate is unknown then.
+    // On a slow machine the session has used up its budget before the pages are seen to be touched; their fate is then unknown.
     let fates = ["useful", "late", "unknown"].map(|fate| second.bytes(fate));
     let fetched: u64 = fates.iter().sum();
     let record = || text(&lab.foreread(&["show", "--all"]).stdout);
@@ -459,7 +459,7 @@ fn files_of_others() {
     let lab = Lab::of_nobody();
     lab.program("scatter", &[]);
     let data = lab.data("data", 8);
-    // Nobody may read it, and may not ask what of it is in memory.
+    // The user "nobody" may read the file, but may not ask which of its pages are in memory.
     std::os::unix::fs::chown(&data, Some(0), Some(0)).expect("root");
     let second = twice(&lab, &["data"], &["./scatter", "1000", "50", "data"]);
     check_fetched(&second);
@@ -470,7 +470,7 @@ fn diverged() {
     lab.program("scatter", &[]);
     lab.data("one", 8);
     lab.data("two", 8);
-    // One command whose reads depend on what is behind a link.
+    // One command whose reads depend on the target of a link.
     std::os::unix::fs::symlink("one", lab.path("link")).expect("a link");
     let command = &["./scatter", "1000", "50", "link"];
     lab.cold(&["one", "two"]);
@@ -493,7 +493,7 @@ fn grown() {
     let first = lab.run(&["./job"]);
     assert_eq!(first.mode(), "recorded", "{first:?}");
     lab.script("job", "#!/bin/sh\nsleep 0.1\n./scatter 1000 50 data\n");
-    // Noticed, recorded, known.
+    // The first run notices it, the second records it, the third knows it.
     for run in 0..3 {
         lab.cold(&["data"]);
         let outcome = lab.run(&["./job"]);
@@ -562,7 +562,7 @@ fn to_a_file() {
 }
 
 fn measured_profile() {
-    // A first run, whose pattern is followed.
+    // A first run whose pattern is followed.
     let lab = Lab::new();
     lab.program("scatter", &[]);
     lab.data("data", 8);
@@ -580,7 +580,7 @@ fn measured_profile() {
     let here = here.to_str().expect("a readable path");
     let measured = lab.foreread(&["calibrate", "--seconds=1", "--size=16M", here]);
     assert!(measured.status.success(), "{measured:?}");
-    // As no built-in one is, and no device comes out.
+    // A depth that no built-in profile has, and that no measurement yields.
     let file = lab.path("home/foreread/devices.json");
     let stored = std::fs::read_to_string(&file).expect("what was measured");
     let mut stored: serde_json::Value = serde_json::from_str(&stored).expect("JSON");

@@ -1,4 +1,4 @@
-//! The report of a run, in a browser: what a person sees who opens it.
+//! The report of a run, as a browser shows it.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn opens() {
         ] {
             assert!(dom.contains(&format!("id=\"{id}\"")), "{id}: {dom}");
         }
-        // The browser has understood the drawings, and closed each.
+        // The browser has parsed the charts, and each of them is closed.
         let count = |what: &str| dom.matches(what).count();
         assert!(count("<svg class=\"chart\"") >= 2, "{dom}");
         assert_eq!(count("<svg"), count("</svg>"));

@@ -1,4 +1,4 @@
-//! Programs that a service manager starts: what it tells the process that it started holds for the program.
+//! Programs that a service manager starts: the manager's messages to the process that it started are valid for the program.
 
 use std::process::{Command, Stdio};
 
@@ -61,7 +61,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Tells whom inherited sockets are meant for, as sd_listen_fds(3) finds out.
+/// Prints the process for which inherited sockets are meant, as sd_listen_fds(3) determines it.
 const ASK: &str =
     r#"case $LISTEN_PID in $$) echo me ;; 1) echo init ;; *) echo "$LISTEN_PID, I am $$" ;; esac"#;
 
@@ -92,7 +92,7 @@ fn listener() {
     }
 }
 
-/// A service manager that believes the process that it has started, and nobody else: who has sent what.
+/// A service manager that trusts only the process that it started; it prints the message and its sender.
 const MANAGER: &str = "import os, socket, struct, sys
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 listener.bind('notify')
@@ -111,7 +111,7 @@ sender = struct.unpack('iII', said[0][2])[0]
 print(text.decode(), 'main' if sender == pid else 'another', os.waitstatus_to_exitcode(status))
 ";
 
-/// A service as sd_notify(3) has it.
+/// A service that reports its readiness as sd_notify(3) does.
 const SERVICE: &str = "import os, socket
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['NOTIFY_SOCKET'])
 raise SystemExit(3)
@@ -119,7 +119,7 @@ raise SystemExit(3)
 
 fn ready() {
     let foreread = foreread().display().to_string();
-    // A program that is recorded takes foreread's place as well, once it is in memory.
+    // A recorded program also takes foreread's place, if it is in memory.
     for (manager, runs) in [("old", 2), ("told", 2), ("ancestor", 1)] {
         let lab = Lab::new();
         lab.write("manager.py", MANAGER);
@@ -127,7 +127,7 @@ fn ready() {
         for _ in 0..runs {
             let run = [&foreread, "run", "--quiet", "--", "python3", "service.py"];
             let output = lab.plain(&[&["python3", "manager.py", manager], &run[..]].concat());
-            // Whoever is started by a service is believed by its manager, or not, as it was.
+            // A process that a service starts is trusted or not, as without foreread.
             let who = if manager == "ancestor" {
                 "another"
             } else {
@@ -143,8 +143,8 @@ fn ready() {
     }
 }
 
-/// A manager of a service: starts it, waits for it to be ready, and sends the process that it has started these signals, or waits for the
-/// file `goes-on`.
+/// A service manager: starts a service, waits until it is ready, and sends these signals to the process that it started, or waits for
+/// the file `goes-on`.
 const SENDER: &str = "import os, signal, socket, sys, time
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 listener.bind('notify')
@@ -166,7 +166,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 os.unlink('notify')
 ";
 
-/// A service that reads, is ready, and says what it is told. It has no child that it did not start.
+/// A service that reads, reports its readiness, and reports the signals that it receives. It must have no child that it did not start.
 const SERVER: &str = "import os, random, signal, socket
 data = os.open('data', os.O_RDONLY)
 order = list(range(2048))
@@ -193,7 +193,7 @@ while True:
     signal.pause()
 ";
 
-/// Runs the service from a cold disk, with these signals at its end; what its manager saw. foreread is done then.
+/// Runs the service from a cold disk, ended by these signals; returns its manager's output, after foreread has finished.
 fn served(lab: &Lab, signals: &str) -> String {
     lab.cold(&["data"]);
     let runs = lab.records_folder().with_file_name("runs");
@@ -207,7 +207,7 @@ fn served(lab: &Lab, signals: &str) -> String {
     text(&output.stdout)
 }
 
-/// Starts the service, leaves it to itself until foreread is done, and has it read another file then. These files are cold at first.
+/// Starts the service with these files cold, waits until foreread has finished, and then makes the service read another file.
 fn served_later(lab: &Lab, cold: &[&str]) {
     lab.cold(cold);
     let _ = std::fs::remove_file(lab.path("goes-on"));
@@ -231,7 +231,7 @@ fn served_later(lab: &Lab, cold: &[&str]) {
     );
 }
 
-/// When the last account was kept.
+/// The time of the last stored account.
 fn changed(folder: &std::path::Path) -> Option<std::time::SystemTime> {
     let files = std::fs::read_dir(folder).ok()?.flatten();
     let times = files.filter(|file| file.path().extension().is_some_and(|kind| kind == "run"));
@@ -249,7 +249,7 @@ fn service() -> Lab {
     lab
 }
 
-/// What the last run had in memory in time, in bytes.
+/// Useful bytes of the last run.
 fn useful(lab: &Lab) -> u64 {
     let told = lab.foreread(&["explain", "--json"]);
     let told: Value = serde_json::from_slice(&told.stdout).expect("an account");
@@ -275,7 +275,7 @@ fn killed() {
 fn start_up() {
     let lab = service();
     lab.data("later", 1);
-    // A start from memory says nothing of how long a cold one waits.
+    // A hot start does not show how long a cold one waits.
     served_later(&lab, &["later"]);
     let listed = text(&lab.foreread(&["export", "--last", "--to", "csv"]).stdout);
     assert!(listed.contains("/data,"), "{listed}");
@@ -284,13 +284,13 @@ fn start_up() {
     check!(useful(&lab) >= 1000 * 4096, "{}", useful(&lab));
 }
 
-/// Takes the connection that it was started for, as sd_listen_fds(3) finds it.
+/// Accepts the connection for which it was started, as sd_listen_fds(3) finds it.
 const LISTENER: &str = "import os, socket
 assert os.environ['LISTEN_PID'] == str(os.getpid()), os.environ['LISTEN_PID']
 print(socket.socket(fileno=3).accept()[0].recv(100).decode())
 ";
 
-/// Starts the service by a socket of systemd's, in the abstract namespace, and says something to it.
+/// Starts the service through a systemd socket in the abstract namespace, and sends it a message.
 const CALLER: &str = "import os, socket, subprocess, sys, time
 name = 'foreread-' + str(os.getpid())
 service = subprocess.Popen(['systemd-socket-activate', '-l', '@' + name] + sys.argv[1:], stderr=subprocess.DEVNULL)
@@ -348,7 +348,7 @@ fn enabled() {
             && command.ends_with("-D $OPTIONS"),
         "{written}"
     );
-    // Once more: the drop-in itself is no part of the unit.
+    // A second time: the drop-in itself is not part of the unit.
     assert_eq!(service(&["enable", "server"]).0, Some(0));
     assert_eq!(
         std::fs::read_to_string(&drop_in).expect("the drop-in"),

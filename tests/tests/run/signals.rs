@@ -1,5 +1,4 @@
-//! Signals, stops and kills: the program is as reachable as without foreread, and neither
-//! side's death hurts the other.
+//! Signals, stops and kills: the program receives them as without foreread, and the death of one side does not hurt the other.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -115,7 +114,7 @@ pub const TESTS: &[Test] = &[
 const TRAPS: &str = "trap 'echo usr1' USR1; trap 'echo hup' HUP; trap 'echo end; exit 5' TERM
     echo ready; while :; do sleep 0.01; done";
 
-/// A program under foreread that has said it is ready.
+/// A program under foreread that has printed "ready".
 struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -131,8 +130,7 @@ impl Running {
         running
     }
 
-    /// A script, to be reached by every signal: whoever started the tests may ignore some (nohup), and a shell
-    /// leaves those ignored.
+    /// A script that receives every signal. The process that started the tests may ignore some (nohup), and a shell keeps those ignored.
     fn script(lab: &Lab, script: &str) -> Self {
         Self::new(lab, &["env", "--default-signal", "sh", "-c", script])
     }
@@ -151,7 +149,7 @@ impl Running {
         line
     }
 
-    /// What else the program says, and how foreread ends.
+    /// The rest of the program's output, and foreread's exit status.
     fn end(mut self) -> (String, std::process::ExitStatus) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).expect("output");
@@ -180,7 +178,7 @@ fn handled() {
     assert_eq!(status.code(), Some(5));
 }
 
-/// Python names them all; the real-time ones are numbers to `trap`.
+/// Python knows all their names; `trap` needs numbers for the real-time signals.
 const LISTEN: &str = "import signal, sys
 told = ['VTALRM', 'PROF', 'IO', 'PWR', 'XCPU', 'STKFLT', 'WINCH', 'URG', 'TSTP', 'TTIN', 'TTOU', 'RTMIN', 'RTMAX']
 numbers = [getattr(signal, 'SIG' + name) for name in told]
@@ -221,7 +219,7 @@ fn stop_sent() {
 fn children_ignored() {
     let lab = Lab::new();
     lab.data("data", 8);
-    // What the kernel ignores on the program's behalf, as a mask.
+    // The mask of signals that the kernel ignores for the program.
     let script = "echo ready; grep SigIgn /proc/$$/status; cksum data; exit 3";
     let ignoring = |rest: &[&str]| {
         let ignored = &["env", "--default-signal", "--ignore-signal=CHLD"];
@@ -255,11 +253,11 @@ fn group() {
     assert_eq!(running.end().1.signal(), Some(Signal::INT.as_raw()));
 }
 
-/// Long enough for a signal passed on to arrive, once everybody has taken what was sent.
+/// Long enough for a forwarded signal to arrive, after all processes have received the signals sent to them.
 const PASSING: Duration = Duration::from_millis(20);
 
-/// Waits until every process of a group has taken the signals sent to it and sleeps: a processor may have been kept
-/// from it for long, and a second signal would not be told from a first one that it has not taken.
+/// Waits until every process of a group has received its signals and sleeps. A process may have waited long for a processor, and a
+/// second signal would merge with one that is still pending.
 fn all_taken(group: Pid) {
     let number = group.as_raw_nonzero().to_string();
     let idle = |folder: std::path::PathBuf| {
@@ -306,7 +304,7 @@ fn outside() {
     let lab = Lab::new();
     lab.program("count", &[]);
     let running = Running::new(&lab, &["setsid", "./count"]);
-    // By itself it would not get what is sent to a group that it has left.
+    // Without foreread it would not get signals to a group that it has left.
     kill_process_group(running.pid(), Signal::USR1).expect("our own group");
     all_taken(running.pid());
     std::thread::sleep(PASSING);
@@ -337,9 +335,9 @@ fn interrupt_key() {
         "#!/bin/sh\nn=0; trap 'n=$((n+1))' INT; echo ready\n\
          read line; sleep 0.2; echo \"interrupts: $n\"\n",
     );
-    // A shell that waited for foreread would be interrupted as well, and end by it.
+    // A shell that waited for foreread would be interrupted as well, and end.
     let line = format!("exec {} run -q -- ./count", foreread().display());
-    // A shell cannot trap what it finds ignored, as a command in the background of a script does.
+    // A shell cannot trap a signal that was ignored at its start, as in background commands of scripts.
     let mut command = lab.command("env");
     let mut child = start(
         command
@@ -352,7 +350,7 @@ fn interrupt_key() {
     screen.read_line(&mut shown).expect("a line");
     assert_eq!(shown, "ready\r\n");
     keys.write_all(b"\x03").expect("a terminal");
-    // Only once the interrupt has come through, or both would be discarded.
+    // Only after the interrupt has been processed, because the terminal would discard the line as well.
     eventually("the terminal shows the key", || {
         let mut byte = [0];
         screen.read_exact(&mut byte).is_ok() && byte == *b"C"
@@ -364,8 +362,7 @@ fn interrupt_key() {
     assert!(finish(child).status.success());
 }
 
-/// Every process that foreread starts is held up, as a busy machine may: the program is at its work
-/// by the time foreread goes on.
+/// Every process that foreread starts is delayed, as on a busy machine: the program is already working when foreread continues.
 fn at_start() {
     let lab = Lab::new();
     lab.script(
@@ -376,7 +373,7 @@ fn at_start() {
     let foreread = foreread.to_str().expect("a readable path");
     let held = "inject=fork,vfork,clone,clone3:delay_enter=50000";
     let mut command = lab.command("strace");
-    // The tracer is out of the group.
+    // -DD puts the tracer outside of the group.
     command.args(["-DD", "-qq", "-o", "/dev/null", "-e", held]);
     command.args([
         "env",
@@ -417,7 +414,7 @@ fn supervisor_killed() {
     lab.data("data", 8);
     let command = &["./scatter", "2000", "200", "data"];
     let plain = text(&lab.plain(command).stdout);
-    // While recording, then while keeping ahead, then by what the killed one left.
+    // Killed while recording; an undisturbed run; killed while prefetching; and killed once more.
     for run in 0..4 {
         lab.cold(&["data"]);
         let mut running = Running::new(&lab, command);
@@ -442,7 +439,7 @@ fn supervisor_killed() {
 
 fn helper_killed() {
     let lab = Lab::new();
-    // The kernel may choose it where memory runs out.
+    // The kernel may kill the helper when memory runs out.
     let script = "cat /etc/passwd > /dev/null; pkill -KILL -P $PPID foreread-helper; exit 3";
     for options in [&[][..], &["-q"]] {
         let outcome = lab.run_with(options, &["sh", "-c", script]);

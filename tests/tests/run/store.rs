@@ -1,5 +1,5 @@
-//! A data directory that cannot be written, is full, or at its limit: the program runs as ever, the
-//! place is named, and the records there are stay.
+//! A data directory that cannot be written, is full, or at its limit: the program runs as usual, the place is named, and the existing
+//! records stay.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -123,7 +123,7 @@ fn unwritable() {
     let plain = lab.plain(COMMAND);
     lab.run(COMMAND);
     let record = fs::read(lab.record()).expect("the record");
-    // A folder that exists and cannot be written into, then one that cannot be made.
+    // A folder that cannot be written, and then folders in which none can be created.
     for folder in ["home/foreread/records", "home/foreread", "home"] {
         if folder != "home/foreread/records" {
             fs::remove_dir_all(lab.path(folder)).expect("our own folder");
@@ -176,11 +176,11 @@ fn full() {
         "{outcome:?}"
     );
     let said = fs::read_to_string(lab.path("said")).expect("what was said");
-    // On a busy machine it was not waited for.
+    // On a busy machine foreread did not wait for the account.
     assert!(said.contains("no account"), "{said}");
     let accounts = fs::read_to_string(lab.path("accounts")).expect("what there is");
     assert!(!accounts.contains("account.json"), "{accounts}");
-    // The file that a record grows in has a name that says nothing to anybody.
+    // The name of a growing record's file would mean nothing to a user.
     assert!(!outcome.reason().contains(".partial-"), "{outcome:?}");
     assert!(
         Reader::open(&lab.path("kept.fr"))
@@ -232,7 +232,7 @@ fn at_the_limit() {
         .iter()
         .map(|path| fs::metadata(path).expect("a record").len())
         .collect();
-    // Room for all but the first.
+    // Room for all records except the first.
     let lab = lab.with(
         "FOREREAD_STORE_LIMIT",
         sizes[1..].iter().sum::<u64>().to_string(),
@@ -244,7 +244,7 @@ fn at_the_limit() {
         left.iter().all(|path| path.to_str() != Some(&records[0])),
         "{left:?}"
     );
-    // A new record counts at once, and is the last to go.
+    // A new record counts at once, and is the last to be removed.
     let newest = run(&lab, &commands[0]).expect("a record");
     let total = |lab: &Lab| -> u64 {
         let sizes = lab.records().into_iter();
@@ -254,7 +254,7 @@ fn at_the_limit() {
     };
     assert!(fs::metadata(newest).is_ok());
     assert!(total(&lab) <= sizes[1..].iter().sum());
-    // No room for anything: every run is as ever, and it is said.
+    // No room for any record: every run works as usual, and the reason is reported.
     let lab = lab.with("FOREREAD_STORE_LIMIT", "100");
     for command in &commands {
         assert_eq!(run(&lab, command), None);
@@ -339,7 +339,7 @@ fn odd_names() {
     let (_, program) = odd.split_at(2);
     let said = program.replace(char::is_control, "?");
     assert!(recorded.says(&said), "{recorded:?}");
-    // The file has changed, so that it is named.
+    // The file has changed, so it is named.
     let file = fs::File::options().write(true).open(lab.path("da\nta"));
     file.and_then(|file| file.set_len(9 << 20))
         .expect("our own file");
@@ -367,7 +367,7 @@ fn odd_names() {
     }
 }
 
-/// Whether every line of it fits 80 columns, but for a row that ends with a path: where no terminal is, the path is whole.
+/// Asserts that every line fits into 80 columns, except rows that end with a path: without a terminal, paths are printed whole.
 fn assert_narrow(said: &str) {
     let names = |line: &str| {
         line.rsplit(' ')
@@ -420,7 +420,7 @@ fn newer() {
     lab.run(&["sh", "-c", "cat /etc/passwd"]);
     let record = lab.record();
     let mut bytes = fs::read(&record).expect("the record");
-    // Where the format's version is.
+    // The byte of the format's version.
     bytes[8] = 99;
     fs::write(&record, &bytes).expect("our own store");
     for command in [
@@ -441,7 +441,7 @@ fn newer() {
 
 fn no_own_library() {
     let lab = Lab::new();
-    // Long enough for its mappings to be looked at.
+    // Long enough for its mappings to be sampled.
     lab.run(&["sh", "-c", "cat /etc/passwd; sleep 0.3"]);
     let shown = text(&lab.foreread(&["show", "--json"]).stdout);
     assert!(shown.contains("passwd"), "{shown}");
@@ -449,7 +449,7 @@ fn no_own_library() {
     assert!(!shown.contains("foreread_preload"), "{shown}");
 }
 
-/// A record with so many reads of one file.
+/// A record with this many reads of one file.
 fn record_of(lab: &Lab, reads: u64) -> String {
     let meta = Meta {
         identity: Identity {

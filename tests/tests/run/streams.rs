@@ -1,4 +1,4 @@
-//! The program is as if started directly: what it is given, what it says, how it ends.
+//! The program behaves as if started directly: its inputs, its output, its end.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -163,11 +163,11 @@ fn not_started() {
         lab.records().is_empty(),
         "nothing is left of what never ran"
     );
-    // A shell runs a file without a first line that says how as a script.
+    // A shell runs a file without a `#!` line as a script.
     assert_eq!(lab.run(&["./bare", "one"]).stdout(), "bare script one\n");
 }
 
-/// Signals blocked, ignored and caught, up to 31: those after it are the C library's own.
+/// Signals blocked, ignored and caught, up to 31; higher ones belong to the C library.
 const SIGNALS: &str = "grep '^Sig[BIC]' /proc/self/status | sed 's/:.*\\(.\\{8\\}\\)$/ \\1/; s/[89a-f]\\(.\\{7\\}\\)$/-\\1/'";
 
 fn inherited() {
@@ -186,7 +186,7 @@ fn inherited() {
 
 fn closed() {
     let lab = Lab::new();
-    // Its own output would hide what it was given.
+    // Its own output would hide the state of its descriptors.
     let look = "for n in 0 1 2; do test -e /proc/$$/fd/$n && open=\"$open$n\"; done; echo \"$open\" > seen";
     lab.script("look", &format!("#!/bin/sh\n{look}\n"));
     let foreread = foreread();
@@ -226,7 +226,7 @@ fn environment() {
     assert!(others.into_iter().eq(plain.lines()), "{observed}");
 }
 
-/// Their libraries want to be the first loaded.
+/// The sanitizers' libraries must be loaded first.
 fn sanitized() {
     for sanitizer in ["address", "thread", "undefined"] {
         let lab = Lab::new();
@@ -394,7 +394,7 @@ fn closed_early() {
             let read = output.read_to_string(&mut said);
             let _ = sender.send(read.map(|_| said));
         });
-        // The program goes on all the while.
+        // The program keeps running meanwhile.
         let said = receiver.recv_timeout(Duration::from_secs(20));
         let written = input.write_all(b"nobody reads this\n");
         lab.write("go", "");

@@ -1,4 +1,4 @@
-//! Records that travel: lists for other tools and from them, other machines, parts, several as one.
+//! Portable records: lists to and from other tools, other machines, partial records, several records merged into one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -60,7 +60,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Reads a page in three of the files that are named, in no order.
+/// Reads 300 of the 1,024 pages of each named file, in no order.
 const PROGRAM: &str = "import os, sys
 for name in sys.argv[1:]:
     data = os.open(name, os.O_RDONLY)
@@ -77,7 +77,7 @@ fn lab() -> (Lab, [&'static str; 4]) {
     (lab, ["python3", "program.py", "a", "b"])
 }
 
-/// `foreread` with these arguments, which succeeds; its standard output.
+/// Runs `foreread` with these arguments, which must succeed; returns its standard output.
 #[track_caller]
 fn done(lab: &Lab, args: &[&str]) -> String {
     let output = lab.foreread(args);
@@ -85,7 +85,7 @@ fn done(lab: &Lab, args: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Cold runs the command; what was fetched of it is most of the 600 pages.
+/// Runs the command cold, and checks that at least half of its pages were issued and some of them were read; returns standard error.
 #[track_caller]
 fn is_fetched(lab: &Lab, options: &[&str], command: &[&str], files: &[&str]) -> String {
     let plain = lab.plain(command);
@@ -112,7 +112,7 @@ fn round_trip() {
         let said = done(&lab, &["export", "--last", "--to", format, "-o", &list]);
         assert!(said.starts_with(&format!("{list}: ")), "{said}");
     }
-    // Whole files: all others are in memory, and a sample of the list may have them alone.
+    // Lists of whole files: all other files are in memory, and a sample of the list could contain only those.
     let [a, b] = ["a", "b"].map(|name| lab.path(name).display().to_string());
     for (format, list) in [
         ("vmtouch", format!("{a}\n{b}\n")),
@@ -134,7 +134,7 @@ fn round_trip() {
             "list"
         };
         check!(said.contains(whose), "{format}: {said}");
-        // What is a part on purpose is not replaced by what a run was seen to read.
+        // A partial record is not replaced by the reads of a run.
         let record = Reader::open(&lab.record()).expect("a record");
         let foot = record.summary().expect("a foot");
         assert!(foot.partial && foot.imported.is_some(), "{foot:?}");
@@ -173,7 +173,7 @@ fn strace() {
     is_fetched(&lab, &[], &command, &["a", "b"]);
 }
 
-/// The same size and time in another folder: as an image that is unpacked elsewhere.
+/// A copy with the same size and modification time, like an image that is unpacked elsewhere.
 fn copy(lab: &Lab, from: &str, to: &str) {
     fs::copy(lab.path(from), lab.path(to)).expect("room");
     let time = lab.path(from).metadata().expect("a file").modified();
@@ -188,7 +188,7 @@ fn elsewhere() {
     let (lab, command) = lab();
     lab.cold(&["a", "b"]);
     lab.foreread(&[&["record", "-o", "x.fr", "--"], &command[..]].concat());
-    // Other inodes, as on another machine: one of the same size and time, one that has grown.
+    // Other inodes, as on another machine, with the same sizes and times.
     for name in ["a", "b"] {
         copy(&lab, name, "copy");
         fs::rename(lab.path("copy"), lab.path(name)).expect("ours");
@@ -207,17 +207,17 @@ fn elsewhere() {
     assert_eq!(here("a"), Some(inode("a")));
     let said = is_fetched(&lab, &[], &command, &["a", "b"]);
     assert!(!said.contains("another file"), "{said}");
-    // Without an import: copies are followed, and it is said how many fit.
+    // Without an import: copies are followed, and the number of matching files is reported.
     for name in ["a", "b"] {
         copy(&lab, name, "copy");
         fs::rename(lab.path("copy"), lab.path(name)).expect("ours");
     }
     let said = is_fetched(&lab, &[], &command, &["a", "b"]);
     check!(said.contains("2 fit"), "{said}");
-    // The record has their places now, and nothing is to be said.
+    // The record now has the copies' inodes, so nothing is reported.
     let said = is_fetched(&lab, &[], &command, &["a", "b"]);
     check!(!said.contains("fit"), "{said}");
-    // Of another size: left out, and named.
+    // A file of another size is left out and named.
     fs::write(lab.path("b"), "short").expect("ours");
     let output = lab.foreread(&["import", "x.fr"]);
     assert!(output.status.success(), "{output:?}");
@@ -241,7 +241,7 @@ fn moved() {
     let here = paths(&new);
     let command = ["python3", "program.py", &here[0], &here[1]];
     is_fetched(&lab, &["--map", &map], &command, &["new/a", "new/b"]);
-    // The command has its own record now.
+    // The command now has a record of its own.
     assert_eq!(lab.records().len(), 2);
     let listed = done(
         &lab,
@@ -297,10 +297,10 @@ fn limits() {
     lab.cold(&["a", "b"]);
     let outcome = lab.run(&command);
     outcome.check_mode("prefetched");
-    // It keeps to what it is, though the run read more than it has.
+    // The record stays partial, although the run read more than it contains.
     let kept = Reader::open(&lab.record()).expect("a record");
     assert!(kept.summary().is_some_and(|foot| foot.partial));
-    // Where no part fits, nothing is recorded, and what is there stays.
+    // If no part fits, nothing is recorded, and an existing file stays.
     let none = ["record", "-o", "whole.fr", "--max-size", "64", "--"];
     let output = lab.foreread(&[&none, &command[..]].concat());
     assert!(
@@ -312,7 +312,7 @@ fn limits() {
 fn merged() {
     let (lab, _) = lab();
     lab.data("c", 4);
-    // Of three runs of one command each reads something else beside.
+    // Three runs of one command, each of which also reads a different file.
     for (number, third) in ["a", "b", "c"].into_iter().enumerate() {
         lab.write("names", format!("a {third}"));
         let name = format!("{number}.fr");
@@ -346,7 +346,7 @@ fn merged() {
             assert!(!read.contains(&id), "{}", path.display());
         }
     }
-    // Of a job all is kept.
+    // When a job's parts are merged, all reads are kept.
     for name in ["a", "b"] {
         let file = format!("{name}.fr");
         lab.foreread(&["record", "-o", &file, "--", "python3", "program.py", name]);

@@ -1,5 +1,5 @@
-//! File systems that hints do harm: one that keeps no pages in memory for its readers reads everything twice, one that computes what is
-//! read may compute it several times. None are given. One that only waits, as for a network, is read ahead.
+//! File systems that prefetching would harm: one that keeps no pages in memory for its readers reads everything twice, and one that
+//! computes its data may compute it several times. Neither is prefetched. One that only waits, as for a network, is prefetched.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -41,10 +41,10 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Bytes of the file: far more than Python's own files have, which are fetched as ever.
+/// Bytes of the file: far more than Python's own files, which are still prefetched.
 const SIZE: u64 = 48 << 20;
 
-/// Reads the file by pieces of 64 KiB, from the end.
+/// Reads the file backward in pieces of 64 KiB.
 const BACKWARD: &str = "import os
 file = os.open('mnt/data', os.O_RDONLY)
 for at in range(48 << 20, 0, -(64 << 10)):
@@ -56,7 +56,7 @@ fn unkept() {
     let _mount = Slow::mount(&lab, "striped");
     std::fs::write(lab.path("mnt/data"), vec![7; SIZE as usize]).expect("a file");
     lab.write("backward.py", BACKWARD);
-    // The first run knows the pattern, the second all reads.
+    // The first run has the pattern, the second all reads.
     for _ in 0..2 {
         let outcome = lab.run(&["python3", "backward.py"]);
         assert!(outcome.output.status.success(), "{outcome:?}");
@@ -65,7 +65,7 @@ fn unkept() {
     }
 }
 
-/// Reads scattered pieces of the file, of which none is in memory.
+/// Reads scattered pieces of the file; none of them is in memory.
 const SCATTERED: &str = "import os
 file = os.open('mnt/data', os.O_RDONLY)
 for piece in range(150):
@@ -83,11 +83,11 @@ fn computed() {
         assert!(!outcome.says("mnt/data"), "{outcome:?}");
         assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
     }
-    // Nobody is left who holds it.
+    // No process holds the file system any more.
     unmount(&mounted.folder, UnmountFlags::empty()).expect("unmounted at once");
 }
 
-/// A run of the program, with nothing of the file in memory, whose record says that others computed for so long meanwhile.
+/// A run of the program with nothing of the file in memory; its record says that other processes computed for this long meanwhile.
 fn follow(lab: &Lab, mounted: &Silent, others_ns: u64) -> Outcome {
     let path = lab.record();
     let mut reader = Reader::open(&path).expect("the record");
@@ -118,7 +118,7 @@ fn follow(lab: &Lab, mounted: &Silent, others_ns: u64) -> Outcome {
     outcome
 }
 
-/// Holds the runs that follow a record to the rule: the file is fetched if nobody computed while its reads waited.
+/// Checks the rule for runs that follow a record: the file is prefetched only if no other process computed while its reads waited.
 fn check_rule(lab: &Lab, mounted: &Silent) {
     mounted.wait();
     lab.write("scattered.py", SCATTERED);
@@ -143,7 +143,7 @@ fn on_a_device() {
     check_rule(&lab, &mounted);
 }
 
-/// A loop device, as long as this lives.
+/// A loop device, detached on drop.
 struct Loop(PathBuf);
 
 impl Loop {

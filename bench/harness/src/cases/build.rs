@@ -7,7 +7,7 @@ use crate::tools::shell;
 const LLVM: &str = "/usr/lib/llvm-14";
 pub(super) const LLVM_CONFIG: &str = "/usr/lib/llvm-14/bin/llvm-config";
 
-/// Asks for every target, so that the link draws on nearly every library.
+/// References every target, so that the link uses nearly every library.
 const LINK_SOURCE: &str = "\
 #include \"llvm/IR/LLVMContext.h\"
 #include \"llvm/Support/TargetSelect.h\"
@@ -21,13 +21,12 @@ int main() {
 }
 ";
 
-/// `main.o`, the libraries that it may be linked with, and in `libs` the linker's arguments.
+/// `main.o`, the libraries for its link, and in `libs` the linker's arguments.
 pub(super) static LINK: Data = Data {
     name: "link",
     make: |dir, _, _| {
         write(dir, "main.cpp", LINK_SOURCE)?;
-        // The libraries are copied so that they lie on the disk under test. Polly's are not
-        // packaged, though llvm-config names them.
+        // The libraries are copied to the disk under test. Polly's are not packaged, though llvm-config names them.
         shell(
             dir,
             &format!(
@@ -49,7 +48,7 @@ pub(super) static MAKE: Data = Data {
     name: "make",
     make: |dir, _, _| {
         let mut random = Random(13);
-        // A header is half comment, as headers are.
+        // Half of a header is comment, as is usual.
         for h in 0..HEADERS {
             let comment = text(&mut random, 3000 + random_size(h));
             let mut body = format!("#ifndef H{h}\n#define H{h}\n/* {comment} */\n");
@@ -120,7 +119,7 @@ fn random_size(index: u64) -> usize {
 
 const TREE_FILES: u64 = 8_000;
 
-/// A tree that has been lived in: written in shuffled order, mostly small files, a few large: 1 KiB to 64 KiB.
+/// A tree like that of a used system: written in shuffled order, mostly small files, a few large: 1 KiB to 64 KiB.
 pub(super) static TREE: Data = Data {
     name: "tree",
     make: |dir, _, _| {

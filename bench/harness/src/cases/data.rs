@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// SplitMix64: deterministic, and good enough to defeat compression and guessing.
+/// SplitMix64: deterministic, and random enough to defeat compression and guesses.
 pub struct Random(pub u64);
 
 impl Random {
@@ -38,7 +38,7 @@ pub fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// Writes a file below `dir`, whose folder is made if need be.
+/// Writes a file below `dir`; creates its folder if necessary.
 pub fn write(dir: &Path, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
     let path = dir.join(name);
     let folder = path.parent().unwrap_or(dir);

@@ -1,4 +1,4 @@
-//! Programs that hand over their list: strided tiles in C, random samples in Python, and a scan that has nothing to gain.
+//! Programs that pass on their list: strided tiles in C, random samples in Python, and a scan that can gain nothing.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::process::Invocation;
 use crate::tools::{Tools, succeed};
 use crate::tree::files_below;
 
-/// Tiles across and down; each is 16 KiB, and there are two files of them.
+/// Number of tiles in each direction, quick and full; each tile is 16 KiB, and there are two files of them.
 const ACROSS: (u64, u64) = (24, 48);
 const TILE_BYTES: u64 = 16 << 10;
 
@@ -73,14 +73,14 @@ pub(super) static SAMPLES: Data = Data {
     },
 };
 
-/// Samples in random order, with computing. Fewer where one takes milliseconds.
+/// Samples in random order, with computing. Fewer if a sample takes milliseconds.
 pub(super) struct Samples {
     pub compute_us: u64,
     /// Samples read, quick and full.
     pub count: (u64, u64),
 }
 
-/// The folder with the package, installed from its wheel once for each wheel.
+/// The folder with the package, installed once per wheel.
 fn package(tools: &Tools) -> Result<PathBuf> {
     let wheels = tools.checkout("python/wheels")?;
     let wheel = files_below(&wheels)?
@@ -91,7 +91,7 @@ fn package(tools: &Tools) -> Result<PathBuf> {
         .and_then(|metadata| metadata.modified())
         .with_context(|| format!("looking at {}", wheel.display()))?;
     let target = tools.root.join("python");
-    // Two checkouts may share this folder, and neither wheel need be the newer one.
+    // Two checkouts may share this folder, and either wheel may be the newer one.
     let wanted = format!("{} {built:?}", wheel.display());
     let mark = target.join("wheel");
     if std::fs::read_to_string(&mark).ok().as_deref() != Some(&wanted) {
@@ -127,7 +127,7 @@ impl Workload for Samples {
     }
 }
 
-/// A whole file from front to back, announced.
+/// A whole file read from front to back, with a list.
 pub(super) fn scan(dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
     const BLOCK: u64 = 64 << 10;
     let file = dir.join(FILE);

@@ -1,4 +1,4 @@
-//! The cases: the table of them, the makers of their data, and those commands that are more than words.
+//! The cases: their table, the makers of their data, and commands that are more than fixed words.
 
 mod build;
 mod data;
@@ -14,7 +14,7 @@ mod signature;
 mod slice;
 mod sqlite;
 mod start;
-// A row of a table is read as a line.
+// A row of a table is written on one line.
 #[rustfmt::skip]
 mod table;
 mod words;
@@ -29,7 +29,7 @@ pub use signature::OTHER_INPUT;
 pub use sqlite::times_memory as sql_times_memory;
 pub use sqlite::{ROW_BYTES as SQLITE_ROW_BYTES, generate as generate_sqlite};
 
-/// Processes that the loop among the commands of every day starts.
+/// Processes started by the loop among the everyday commands.
 pub const HOT_LOOP: u64 = 200;
 
 /// Every case, in the order of the report.

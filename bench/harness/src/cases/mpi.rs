@@ -1,8 +1,8 @@
 //! Parallel programs: the benchmarks of the paper on I/O signatures, with 2 to 16 ranks, under MPICH and Open MPI.
 //!
-//! The program is `programs/mpi.c`. On two processors 16 ranks say nothing of the processors' own speed; what is measured is
-//! how long ranks wait for a file system whose model is answered before any of them. What MPICH's busy waiting could spoil is
-//! kept away from it: ranks that are done, and those that compute, sleep.
+//! The program is `programs/mpi.c`. On two processors 16 ranks cannot show the processors' speed. The bench measures how long
+//! ranks wait for a file system, whose modelled server process runs before any of them. MPICH's busy waiting would spoil that, so
+//! ranks that are done and ranks that compute sleep.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,49 +18,49 @@ use crate::mpi::launch::{Launch, Mpi};
 use crate::tools::Tools;
 
 const MIB: u64 = 1 << 20;
-/// Bytes that patterns go through, quick and full.
+/// Bytes that patterns cover, quick and full.
 const SPAN: (u64, u64) = (96 * MIB, 384 * MIB);
 /// Steps of BTIO, of 42 MB each; all 40 of the paper's class B.
 const STEPS: (u64, u64) = (2, 40);
 
 /// Bytes of BTIO's steps, rounded up.
 const STEPS_SPAN: (u64, u64) = (96 * MIB, 1632 * MIB);
-/// Strides of a pattern whose data grow with them, quick and full: as many as the longest has room for.
+/// Strides of a pattern whose data grow with them, quick and full: as many as the data of the longest stride has room for.
 const INTERLEAVED: (u64, u64) = (24, 96);
 
 const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
 const NFS: &[DiskKind] = &[DiskKind::Nfs];
 
-/// How many accesses of a pattern there are.
+/// Number of accesses of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Count {
-    /// As many strides of so many bytes as the span has room for.
+    /// As many strides of this many bytes as the span has room for.
     Strides(u64),
-    /// [`INTERLEAVED`] strides of so many bytes, all of which the ranks read: the data grow with the stride.
+    /// [`INTERLEAVED`] strides of this many bytes, all of which the ranks read: the data grow with the stride.
     Interleaved(u64),
-    /// As many blocks of so many bytes as a rank's share of the span has room for.
+    /// As many blocks of this many bytes as a rank's share of the span has room for.
     Blocks(u64),
     /// BTIO's steps.
     Steps,
-    /// As the words say.
+    /// As in the pattern's words.
     Given,
 }
 
-/// A pattern, without ranks and MPI.
+/// A pattern, without number of ranks and MPI library.
 struct Pattern {
     name: &'static str,
     about: &'static str,
     words: &'static [&'static str],
     count: Count,
     ranks: &'static [u32],
-    /// The ranks that it runs with where --quick alone is given.
+    /// The numbers of ranks with --quick alone.
     quick: &'static [u32],
     disks: &'static [DiskKind],
     purpose: Purpose,
     start: Start,
 }
 
-/// The program writes its file.
+/// Beginning of the names of patterns whose program writes its file.
 const WRITES: &str = "flash-";
 
 /// A pattern that is measured with every number of ranks, on every parallel file system.
@@ -80,7 +80,7 @@ const ROW: Pattern = Pattern {
     purpose: Purpose::Gain,
     start: Start::Cold,
 };
-/// One that is to be left alone.
+/// A pattern that foreread must leave alone.
 const HARMLESS: Pattern = Pattern {
     ranks: &[4],
     disks: TODAY,
@@ -115,7 +115,7 @@ const PATTERNS: &[Pattern] = &[
         ranks: &[2], quick: &[2], disks: NFS, start: Start::Hot, ..HARMLESS },
 ];
 
-/// The pattern's command with so many ranks.
+/// A pattern's command with a number of ranks.
 struct Ranks {
     pattern: &'static Pattern,
     ranks: u32,
@@ -147,7 +147,7 @@ static FIELD: Data = Data {
     make: |dir, size, _| fill(&dir.join("field"), size.pick(SPAN.0, SPAN.1), 30),
 };
 
-/// What BTIO reads.
+/// The field that BTIO reads.
 static STEPS_FIELD: Data = Data {
     name: "mpi-steps",
     make: |dir, size, _| {
@@ -256,10 +256,10 @@ mod tests {
     use super::*;
     use crate::tools::in_path;
 
-    /// What a rank reads: (offset, length).
+    /// The reads of a rank: (offset, length).
     type Pieces = Vec<(usize, usize)>;
 
-    /// What `mpi` prints of a file of these bytes of which each rank reads these pieces.
+    /// The output of `mpi` for a file with these bytes, of which each rank reads these pieces.
     fn expected(name: &str, bytes: &[u8], ranks: &[Pieces]) -> String {
         let (mut moved, mut all) = (0, 0_u64);
         for (rank, pieces) in (0_u64..).zip(ranks) {

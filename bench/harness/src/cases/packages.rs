@@ -11,9 +11,9 @@ use super::data::{Random, fill, write};
 use crate::case::Data;
 use crate::tools::{shell, succeed};
 
-/// Debian's own: a wrapper that picks a version would be measured along.
+/// Debian's own: a wrapper that selects a version would be measured, too.
 pub(super) const PYTHON: &str = "/usr/bin/python3";
-/// python3 with the packages in a case's data, writing nothing beside them.
+/// python3 with the packages in a case's data; it writes no files beside them.
 pub(super) const SITE: &[(&str, &str)] = &[
     ("PYTHONPATH", "{dir}/site"),
     ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -29,7 +29,7 @@ pub(super) static NETCDF: Data = Data {
         );
         write(dir, "t.cdl", header)?;
         shell(dir, "ncgen -k 64-bit-offset -o header.nc t.cdl")?;
-        // ncgen leaves the variable's values, the file's tail, unwritten or filled: put ours there.
+        // ncgen leaves the variable's values, the end of the file, unwritten or filled: ours are written there.
         let values = times * 20 * 360 * 360 * 4;
         let header = fs::metadata(dir.join("header.nc")).context("looking at header.nc")?;
         let head = header.len().checked_sub(values).unwrap_or(header.len());
@@ -46,7 +46,7 @@ pub(super) static NETCDF: Data = Data {
 /// Lines of 80 bases in the reference genome.
 const REFERENCE_LINES: u64 = 100_000;
 
-/// `a.bam` with its index, and `regions`: 2,000 of it by chance.
+/// `a.bam` with its index, and `regions`: 2,000 random ones.
 pub(super) static BAM: Data = Data {
     name: "bam-regions",
     make: |dir, _, _| {
@@ -118,7 +118,7 @@ pub(super) static LMDB: Data = Data {
         )
     },
 };
-/// With the flags of most programs: the kernel reads around each page. The store has 500 MB.
+/// With the flags of most programs, the kernel reads around each page. The store has 500 MB.
 pub(super) static LMDB_MAP: Data = Data {
     name: "lmdb-map",
     make: |dir, _, _| store(dir, "640000", &look_up("", 20_000)),

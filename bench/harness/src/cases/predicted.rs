@@ -1,8 +1,8 @@
-//! Programs that open many files in much the same order each time: what `foreread daemon` is measured by.
+//! Programs that open many files in much the same order each time, for `foreread daemon`.
 //!
-//! They are those of section 4 of "Design and Implementation of a Predictive File Prefetching Algorithm" (Kroeger and
-//! Long, USENIX 2001), and the starts of two large programs. Their tools are copied beside their data, so that a compiler
-//! and its headers lie on the disk under test, too.
+//! They are those of section 4 of "Design and Implementation of a Predictive File Prefetching Algorithm" (Kroeger and Long,
+//! USENIX 2001), and the starts of two large programs. Their tools are copied beside their data, so that a compiler and its
+//! headers are on the disk under test, too.
 
 use std::fs;
 use std::path::Path;
@@ -15,12 +15,12 @@ use super::words::{Made, command};
 use crate::case::{Data, Job, Lesson, Size, Workload};
 use crate::tools::{Tools, shell};
 
-/// C files, and headers: as many lines as in the benchmark of 1988, 11,215 in 431 KiB.
+/// C files, and headers: with the number of lines of the benchmark of 1988, 11,215 in 431 KiB.
 const UNITS: u64 = 17;
 const HEADERS: u64 = 24;
 const FUNCTIONS: u64 = 60;
 
-/// Compiles all units, links two libraries, and a program with them.
+/// Compiles all units, links two libraries, and links a program with them.
 const ANDREW: &str = "\
 flags=\"--sysroot=$PWD/tools -O0 -I include\"
 for unit in src/*.c; do
@@ -75,14 +75,14 @@ pub(super) fn andrew(dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
     script(dir, "andrew.sh", &["build/program"])
 }
 
-/// Copies the documentation, or with `--quick` a third of it.
+/// Copies the documentation, or a third of it with `--quick`.
 const COPY_DOCUMENTS: &str = "\
 mkdir docs
 cd /usr/share/doc
 find . -type f -size -512k | sort | awk \"NR % $EACH == 0\" | tar cf - -T - | tar xf - -C \"$OLDPWD/docs\"
 ";
 
-/// What it prints has sizes in units of its own and dates; the index itself is compared.
+/// Its output has varying sizes and dates; the index itself is compared.
 const INDEX: &str = "\
 glimpseindex -H build docs > build/said 2>&1
 rm build/said
@@ -102,10 +102,10 @@ pub(super) fn glimpse(dir: &Path, _: &Path, _: Size, _: &Tools) -> Result<Job> {
     script(dir, "glimpse.sh", &["build/.glimpse_index"])
 }
 
-/// How often each of the four programs is learnt, as in section 4.6.
+/// Runs of each of the four programs to learn from, as in section 4.6.
 const TEN: usize = 10;
 
-/// The four programs: their folders in the one of the case, data and commands.
+/// The four programs: folder within the case's, data, and command.
 type Part = (&'static str, &'static Data, Made);
 
 fn parts() -> [Part; 4] {
@@ -117,7 +117,7 @@ fn parts() -> [Part; 4] {
     ]
 }
 
-/// Copies the data, which is generated once for the case of its own, to `into`.
+/// Copies the data, which is generated once for its own case, to `into`.
 fn copied(data: &Data, into: &Path, size: Size, tools: &Tools) -> Result<()> {
     let from = data.folder(size, tools)?;
     let (from, into) = (from.display(), into.display());
@@ -154,7 +154,7 @@ pub(super) fn many_patterns(dir: &Path, scratch: &Path, size: Size, tools: &Tool
     })
 }
 
-/// The link of a kernel, with a search of its sources after each.
+/// The link of a kernel, with a search of its sources after each run.
 pub(super) fn link_and_search(
     dir: &Path,
     scratch: &Path,
@@ -162,7 +162,7 @@ pub(super) fn link_and_search(
     tools: &Tools,
 ) -> Result<Job> {
     let mut job = kernel_link(dir, scratch, size, tools)?;
-    // Nobody of that name is in the sources: grep says so with its status.
+    // The sources do not contain this name: grep fails with its status.
     let search = ["-c", "! grep -r ELVIS sources"];
     job.lesson.between = Some(command("/bin/sh", search, dir));
     Ok(job)
@@ -174,7 +174,7 @@ mod tests {
     use crate::process::{self, Invocation};
     use crate::tools::in_path;
 
-    /// Runs a job once; what it wrote to standard error is in the message if it fails.
+    /// Runs a job once; if it fails, the message has its standard error.
     fn done(command: &Invocation, dir: &Path) {
         let run = process::run(command, dir, &[]).expect("a run");
         assert_eq!(run.outcome.status, 0, "{}", run.stderr);
@@ -217,7 +217,7 @@ mod tests {
             said.lines().count() == 2 && said.lines().all(below),
             "{said}"
         );
-        // The same objects each time: runs are compared by their output.
+        // The same objects each time, since runs are compared by their output.
         let first = fs::read(&job.outputs[0]).expect("a program");
         job.clear_outputs().expect("an empty folder");
         done(&job.command, &dir);

@@ -1,4 +1,4 @@
-//! Other people's programs on their usual work: a database server's life, a key-value store, tensors, a query of columns, points of a
+//! Real programs at their usual work: a database server's life, a key-value store, tensors, a query of columns, points of a
 //! raster, a search and two backups. Each is a shell script over data that another script has made.
 
 use crate::case::Data;

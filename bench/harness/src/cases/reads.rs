@@ -1,5 +1,5 @@
-//! Reads of one file in a known order, by the programs of bench/programs: AASFP's Forward and Backward, random pages, and
-//! what foreread must leave alone: a scan, a hot cache, files of which only the beginning is read.
+//! Reads of one file in a known order, by the programs of bench/programs: AASFP's Forward and Backward, random pages, and cases
+//! that foreread must leave alone: a scan, a hot cache, files of which only the beginning is read.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(super) static HEADS: Data = Data {
     },
 };
 
-/// Every so many bytes of a file, `forward` or `backward`.
+/// Reads at a stride through a file, `forward` or `backward`.
 pub(super) struct Stride {
     pub direction: &'static str,
     pub stride: u64,
@@ -76,7 +76,7 @@ pub(super) struct RandomReads {
     pub reads: (u64, u64),
 }
 
-/// `randread` with its arguments behind the file's.
+/// `randread` with its arguments after the file's path.
 fn randread(file: &Path, args: [u64; 3], tools: &Tools) -> Result<crate::process::Invocation> {
     let program = tools.compiled("randread", include_str!("../../../programs/randread.c"))?;
     let args = args.map(|arg| arg.to_string().into());

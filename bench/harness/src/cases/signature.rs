@@ -1,8 +1,8 @@
-//! Programs whose reads follow a pattern, on their first run: nothing is known of them, or only what another input taught.
+//! First runs of programs whose reads follow a pattern: nothing is known of them, or only a run with another input.
 //!
-//! `patterns.c` reads by each of the patterns, AASFP's film runs backward; other people's programs read hyperslabs, a column
-//! of a raster, a region of an array in chunks, and blur an image in swapped tiles. The rows `other-…` learn from a run
-//! on one file and are measured on another, of another size, from another start.
+//! `patterns.c` reads with each of the patterns, AASFP's film runs backward; real programs read hyperslabs, a column of a raster,
+//! a region of an array in chunks, and blur an image in swapped tiles. The rows `other-…` learn from a run on one file and are
+//! measured on another, with another size and another start.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::process::Invocation;
 use crate::tools::{Tools, shell};
 use crate::tree::files_below;
 
-/// Rows that learn from another input begin so.
+/// Beginning of the names of rows that learn from another input.
 pub const OTHER_INPUT: &str = "other-";
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +24,7 @@ pub(super) static PATTERNS: Data = Data {
     name: "patterns",
     make: |dir, _, _| fill(&dir.join("a"), 128 * MIB, 21),
 };
-/// For strides of megabytes.
+/// For strides of several megabytes.
 pub(super) static WIDE: Data = Data {
     name: "patterns-wide",
     make: |dir, _, _| fill(&dir.join("a"), 512 * MIB, 22),
@@ -36,7 +36,7 @@ pub(super) static TWO: Data = Data {
         fill(&dir.join("b"), 96 * MIB, 24)
     },
 };
-/// None: the program makes its own.
+/// No data: the program makes its own.
 pub(super) static OWN: Data = Data {
     name: "patterns-own",
     make: |_, _, _| Ok(()),
@@ -52,15 +52,15 @@ pub(super) static FILM: Data = Data {
 pub(super) struct Pattern {
     /// The pattern's name and its options.
     pub words: &'static str,
-    /// How often, quick and full; 0 is as often as the file has room for.
+    /// Number of reads, quick and full; 0 means as many as the file has room for.
     pub count: (u64, u64),
-    /// What it is run with on `a` before, to learn, where it is measured on `b`.
+    /// Arguments of the run on `a` from which it learns; then it is measured on `b`.
     pub learn: &'static str,
-    /// The memory it may use, in MiB; 0 is all there is.
+    /// The memory that it may use, in MiB; 0 is unlimited.
     pub memory: u64,
 }
 
-/// Nothing known, and all of the memory.
+/// Nothing known, and unlimited memory.
 pub(super) const FIRST: Pattern = Pattern {
     words: "",
     count: (0, 0),
@@ -146,7 +146,7 @@ pub(super) static RASTER: Data = Data {
     },
 };
 
-/// 512 x 512 x 128 floats in chunks of 16 x 16 x 16, 16 KiB each, as h5import takes them.
+/// 512 x 512 x 128 floats in chunks of 16 x 16 x 16, 16 KiB each, in h5import's format.
 const ARRAY: &str = "\
 PATH /v
 INPUT-CLASS FP
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// What `patterns` prints of a file of these bytes that is read so.
+    /// The output of `patterns` for a file with these bytes and these reads.
     fn expected(bytes: &[u8], reads: &[(u64, u64)]) -> String {
         let mut sum = 0_u64;
         for &(offset, len) in reads {

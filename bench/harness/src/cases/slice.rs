@@ -1,5 +1,5 @@
-//! The programs AASFP was measured with (its Table 1), which `foreread cc` translates, one that looks at a mapped
-//! file, which the paper left undone, and two that read scattered over much.
+//! The programs of AASFP's measurements (its Table 1), translated by `foreread cc`; one that accesses a mapped file, which the
+//! paper left undone; and two whose reads are scattered over much data.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::deep::FileExtents;
 use crate::tools::{Tools, succeed};
 use crate::translated::Program;
 
-/// What the programs of slicer/programs read at once, in bytes; a brick of 32 voxels is eight of it.
+/// Bytes that the programs of slicer/programs read at once; a brick of 32 voxels is eight times that.
 pub(super) const UNIT: u64 = 4096;
-/// The film's size in MiB, and with `--quick` when it runs backward: there each block costs a disk a turn.
+/// The film's size in MiB; the smaller one with `--quick` if it runs backward: there each block costs a disk a revolution.
 const FILM_MIB: u64 = 16;
 const QUICK_MIB: u64 = 4;
-/// That of what is read scattered.
+/// Size of the data of scattered reads.
 const SCATTERED_MIB: u64 = 512;
 
-/// Volumes of 16 MiB in bricks of so many voxels along a side.
+/// Volumes of 16 MiB in bricks with this many voxels along a side.
 pub(super) static VOLUME_16: Data = Data {
     name: "volume-16",
     make: |dir, _, tools| generate("volume", 16, &dir.join("volume"), tools),
@@ -30,7 +30,7 @@ pub(super) static VOLUME_32: Data = Data {
     name: "volume-32",
     make: |dir, _, tools| generate("volume", 32, &dir.join("volume"), tools),
 };
-/// So many points, as a power of two.
+/// Points, as a power of two.
 pub(super) static POINTS_18: Data = Data {
     name: "points-18",
     make: |dir, _, tools| points(18, dir, tools),
@@ -68,7 +68,7 @@ fn points(log2: u64, dir: &Path, tools: &Tools) -> Result<()> {
     Rewritten { file, pristine }.restore()
 }
 
-/// Has slicer/programs' own generator make a file.
+/// Makes a file with the generator of slicer/programs.
 pub(super) fn generate(kind: &str, size: u64, file: &Path, tools: &Tools) -> Result<()> {
     let source = include_str!("../../../../slicer/programs/generate.c");
     let program = tools.compiled_with("generate", source, &["-lm".into()])?;
@@ -80,7 +80,7 @@ pub(super) fn generate(kind: &str, size: u64, file: &Path, tools: &Tools) -> Res
     )
 }
 
-/// A program of slicer/programs with these arguments, as it is and translated.
+/// A program of slicer/programs with these arguments, original and translated.
 fn job(
     program: &str,
     arguments: &[&str],
@@ -100,7 +100,7 @@ fn job(
     })
 }
 
-/// A program and its arguments, before a file and after it, in the data's folder.
+/// A program and its arguments before and after a file, in the data's folder.
 pub(super) struct Sliced {
     pub program: &'static str,
     pub words: &'static [&'static str],
@@ -141,7 +141,7 @@ pub(super) struct Fft {
 impl Workload for Fft {
     fn job(&self, dir: &Path, scratch: &Path, _: Size, tools: &Tools) -> Result<Job> {
         let (file, pristine) = (dir.join("points"), dir.join("pristine"));
-        // Half of the file: what it writes behind that is in memory when it is read.
+        // Half of the file: the other half is in memory when it is read, because the program has written it.
         let pages = (0..8 << self.log2 >> 12).collect();
         Ok(Job {
             footprint: Some(vec![FileExtents::of_pages(file.clone(), pages)]),

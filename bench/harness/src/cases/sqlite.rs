@@ -1,9 +1,9 @@
 //! sqlite3 reading tables in the order of a secondary key.
 //!
 //! `lineitem` is TPC-H's: 0.3 % of it by an index. `customer` is TPC-C's, as in the figure of libprefetch's talk: `order by zip`
-//! in too little memory, the database from a quarter of the memory to four times as much. Every row is on another page than
-//! the one before it, so that without foresight each costs a seek, and pages that were read have left memory again before
-//! their next row is due.
+//! in too little memory, with a database from a quarter of the memory to four times as much. Every row is on another page than
+//! the one before. Without foresight each row costs a seek, and pages that were read have left memory again before their next row
+//! is read.
 
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
@@ -25,11 +25,11 @@ const CUSTOMER: &str = "customer.db";
 const PARTS: u64 = 200_000;
 pub(super) const QUERY: &str = "pragma cache_size=-2000; select sum(l_extendedprice*l_discount) \
      from lineitem indexed by l_pk where l_partkey between 1000 and 1600;";
-/// The memory the queries of `customer` may use, page cache included, in bytes.
+/// Memory for the queries of `customer`, page cache included, in bytes.
 const MEMORY: u64 = 64 << 20;
-/// Bytes a customer takes, the index included.
+/// Bytes per customer, the index included.
 const CUSTOMER_BYTES: u64 = 616;
-/// The loadable extension, as `make -C sqlite` leaves it in the checkout, and what it loads for a walk.
+/// The loadable extension, as built by `make -C sqlite`, and the library that it loads for a walk.
 const EXTENSION: &str = "sqlite/foreread.so";
 const LIBRARY: &str = "sqlite/libforeread.so.1";
 
@@ -58,19 +58,19 @@ pub(super) static FOUR: Data = Data {
     make: |dir, _, _| customers(dir, 16),
 };
 
-/// A database of customers that takes so many quarters of the memory.
+/// A database of customers whose size is this many quarters of the memory.
 fn customers(dir: &Path, quarters: u64) -> Result<()> {
     generate_customers(&dir.join(CUSTOMER), quarters * MEMORY / 4 / CUSTOMER_BYTES)
 }
 
-/// `select * from customer order by zip limit` so many rows.
+/// `select * from customer order by zip limit` with this many rows.
 pub(super) struct ByZip {
     pub rows: u64,
-    /// Beside other means: a file that does not fit is not there when it is read, and the wait is the same again.
+    /// Compared with other means. If the file does not fit, it is not in memory when it is read, and they wait as long.
     pub peers: bool,
 }
 
-/// How large the database of a curve's case is, in parts of the memory.
+/// Size of the database of a curve's case, in parts of the memory.
 pub fn times_memory(case: &str) -> Option<f64> {
     case.strip_prefix("sql-x")?.parse().ok()
 }
@@ -82,7 +82,7 @@ impl Workload for ByZip {
     }
 }
 
-/// `select * from customer`: the table from its first row to its last, as it lies in the file.
+/// `select * from customer`: the table from its first row to its last, in the order of the file.
 pub(super) struct Scan;
 
 impl Workload for Scan {
@@ -96,7 +96,7 @@ fn reading(dir: &Path, tools: &Tools, query: &str, peers: bool) -> Result<Job> {
     let database = dir.join(CUSTOMER);
     let extension = tools.checkout(EXTENSION)?;
     let load = format!(".load {}", extension.display());
-    // As many bytes come out as go in: in a file in memory they would take up the limit.
+    // The output is as large as the input: in a file in memory it would use up the limit.
     let sqlite = |options: &[&str]| {
         let script = ["-c", "set -o pipefail; sqlite3 \"$@\" | cksum", "sqlite3"];
         let args = script.iter().chain(options).map(OsString::from);
@@ -114,13 +114,12 @@ fn reading(dir: &Path, tools: &Tools, query: &str, peers: bool) -> Result<Job> {
     })
 }
 
-/// Bytes a row takes, its entries in both indexes included.
+/// Bytes per row, with its entries in both indexes.
 pub const ROW_BYTES: u64 = 136;
 
 /// Makes the database with `rows` rows in `dir`: [`ROW_BYTES`] each.
 ///
-/// The rows come from here and not from SQL's `random()`, so that two databases of a
-/// size are the same.
+/// The rows are generated here and not by SQL's `random()`, so that two databases with the same size are equal.
 pub fn generate(dir: &Path, rows: u64) -> Result<()> {
     let path = dir.join(LINEITEM);
     let schema = "create table lineitem(l_orderkey integer, l_partkey integer, l_suppkey integer,
@@ -188,8 +187,7 @@ fn generate_customers(path: &Path, customers: u64) -> Result<()> {
     })
 }
 
-/// Makes the database `path` with one table, whose rows `rows` writes as comma-separated values,
-/// and does `finish` after that.
+/// Makes the database `path` with one table, whose rows `rows` writes as comma-separated values, and then executes `finish`.
 fn import(
     path: &Path,
     schema: &str,
@@ -218,7 +216,7 @@ fn import(
             Ok(out.flush()?)
         });
     let status = sqlite.wait().context("waiting for sqlite3")?;
-    // A pipe closed early is sqlite3's failure, and its status says more.
+    // A pipe that is closed early means that sqlite3 failed; its status says more.
     if !status.success() {
         bail!("sqlite3 could not make {} ({status})", path.display());
     }

@@ -1,4 +1,4 @@
-//! Working copies, modules and an office: what people wait for after a reboot, and what they run every day.
+//! Working copies, modules and an office program: starts after a reboot, and everyday commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,21 +13,21 @@ use crate::process::Invocation;
 use crate::tools::{Tools, shell, succeed};
 use crate::tree::files_below;
 
-/// Linux's sources, as Debian packs them.
+/// Linux's sources, as packed by Debian.
 pub(super) const SOURCES: &str = "/usr/src/linux-source-6.1.tar.xz";
 /// Folders of them: 9,000 files for `--quick`, else 26,000.
 const SMALL: &str = "include fs kernel";
 const LARGE: &str = "include fs kernel net Documentation drivers/net";
-/// A word of few of their files.
+/// A word that few of the files contain.
 pub(super) const WORD: &str = "zlib_inflate";
-/// The user's settings are not read, the index is not rewritten, and nothing is paged.
+/// Ignores the user's settings, does not rewrite the index, and uses no pager.
 pub(super) const GIT: &[(&str, &str)] = &[
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
 ];
-/// The same commits each time.
+/// Makes the same commits each time.
 const COMMITTER: &str = "
     export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
     export GIT_AUTHOR_NAME=bench GIT_AUTHOR_EMAIL=bench@localhost GIT_AUTHOR_DATE='2026-01-01T00:00:00Z'
@@ -49,12 +49,12 @@ fn unpack(dir: &Path, folders: &str) -> Result<()> {
     )
 }
 
-/// A working copy of them under git.
+/// A working copy of the sources under git.
 pub(super) static LINUX: Data = Data {
     name: "linux",
     make: |dir, size, _| {
         unpack(dir, size.pick(SMALL, LARGE))?;
-        // A copy on another disk has other inodes and change times, which say nothing: else git would read every file.
+        // A copy on another disk has other inodes and change times. git ignores them, or it would read every file.
         shell(
             dir,
             &format!(
@@ -76,7 +76,7 @@ pub(super) static LINUX_TWICE: Data = Data {
     },
 };
 
-/// Nothing.
+/// No data.
 pub(super) static EMPTY: Data = Data {
     name: "hot-empty",
     make: |_, _, _| Ok(()),
@@ -107,7 +107,7 @@ pub(super) static REPOSITORY: Data = Data {
     },
 };
 
-/// Small files, and a script that goes over them with a hundred small commands.
+/// Small files, and a script that runs a hundred small commands on them.
 pub(super) static SCRIPT: Data = Data {
     name: "hot-script",
     make: |dir, _, _| {
@@ -166,13 +166,13 @@ pub(super) static MODULES: Data = Data {
     },
 };
 
-/// Where Debian has LibreOffice.
+/// Debian's folder of LibreOffice.
 const OFFICE_FOLDER: &str = "/usr/lib/libreoffice";
 pub(super) const OFFICE_PROGRAM: &str = "/usr/lib/libreoffice/program/soffice.bin";
-/// The status with which it asks to be started again, once it has made a user's profile.
+/// The status with which it asks to be started again after it has made a user's profile.
 const AGAIN: i32 = 81;
 
-/// The program is copied, so that it lies on the disk under test, with the folders its links lead to; and a letter.
+/// A copy of the program, so that it is on the disk under test, with the folders that its links lead to; and a letter.
 pub(super) static OFFICE: Data = Data {
     name: "office",
     make: |dir, _, _| {

@@ -1,4 +1,4 @@
-//! Every case, a row each: name, contents, data, command, and where they differ from the group's: disks, needs, purpose, floors.
+//! Every case, one row each: name, description, data, command, and differences from the group: disks, needs, purpose, floors.
 
 use super::words::{Made, OUT, PLAIN, Words};
 use super::{build, library, packages, predicted, predicted_sources, predicted_ssh, programs, reads, signature, slice, sqlite, start};
@@ -58,7 +58,7 @@ const EVERYTHING: Needs = &[
     ("xz", "xz-utils"), ("patch", "patch"), ("/usr/bin/pip3", "python3-pip"), (GLIMPSE, "glimpse"),
 ];
 
-/// A row: a gain from cold on all disks, with neither needs nor floors, and not with `--quick`.
+/// A row: cold, on all disks, expected to gain, without needs and floors, and not with `--quick`.
 const fn row(group: Group, name: &'static str, about: &'static str, data: &'static Data, work: &'static dyn Workload) -> Case {
     Case {
         name, group, about, data, work, disks: ALL, quick: &[], needs: &[], purpose: Purpose::Gain, start: Start::Cold, floors: &[],
@@ -81,7 +81,7 @@ const BUILD: Words = Words {
     fresh: Some("{scratch}/build"),
     ..PLAIN
 };
-/// What it reads is in memory once it has run.
+/// Its files are in memory after the first run.
 const IN_MEMORY: Words = Words { env: GIT, files: false, ..PLAIN };
 
 /// The rows of programs under `foreread run`.
@@ -129,7 +129,7 @@ pub(super) static MAIN: &[Case] = &[
         &Words { run: &["make", "-j2", "--no-print-directory", "O={scratch}/build"], ..BUILD }).needs(MAKER),
     row(Main, "grep", "grep -rl over 8,000 files", &TREE,
         &Words { run: &["grep", "-rl", "needle", "."], ..PLAIN }).needs(&[("grep", "grep")]),
-    // Other people's programs on their usual work.
+    // Real programs at their usual work.
     row(Main, "postgres", "PostgreSQL: start, 5,000 rows by an index, stop", &POSTGRES,
         &Words { run: &["sh", "-e", "-c", programs::RUN_POSTGRES], ..OUT }).on(FAST).needs(&[("psql", "postgresql")]),
     row(Main, "rocksdb", "RocksDB: 12,000 random gets (db_bench)", &ROCKSDB,
@@ -169,7 +169,7 @@ pub(super) static MAIN: &[Case] = &[
         &Words { run: &["make", "-j1", "--no-print-directory", "O={scratch}/build"], ..BUILD }).needs(MAKER),
     row(Group::Start, "lmdb-map", "LMDB: 20,000 lookups, default flags", &LMDB_MAP,
         &Words { run: &[PYTHON, "look_up.py", "640000"], env: SITE, ..PLAIN }).needs(PIP),
-    // What foreread must leave alone.
+    // Cases that foreread must leave alone.
     row(Main, "sequential", "dd of a whole file, 4 KiB reads", &SCANNED,
         &Made(reads::scan)).quick(OWN).harmless().floors(&[(Own, AsFast), (Hdd7200, AsFast)]),
     row(Main, "hot", "1,000,000 random reads of a file in memory", &HOT,
@@ -179,22 +179,22 @@ pub(super) static MAIN: &[Case] = &[
             (Hdd7200, AsFast)]),
 ];
 
-/// Commands of every day with everything in memory, without the beginning of their names: each is measured on processors that
-/// are free, and beside a busy loop on each of them.
+/// Everyday commands with everything in memory, named without the prefix: each is measured on free processors, and beside a busy
+/// loop on each processor.
 pub(super) static EVERY_DAY: &[Case] = &[
-    // It finds nothing.
+    // Finds nothing.
     row(Hot, "grep", "grep -rl foobarbaz /usr/include", &EMPTY,
         &Words { run: &["grep", "-rl", "foobarbaz", "/usr/include"], status: 1, ..IN_MEMORY }).hot().quick(OWN).needs(&[("grep",
             "grep")]).harmless(),
     row(Hot, "tar", "tar cf - /usr/include | md5sum", &EMPTY,
         &Words { run: &["sh", "-c", "tar cf - /usr/include 2> /dev/null | md5sum"], ..IN_MEMORY }).hot().quick(OWN)
             .needs(&[("tar", "tar")]).harmless(),
-    // As often as LOOP says.
+    // The number is HOT_LOOP.
     row(Hot, "loop", "a shell that runs /bin/true 200 times", &EMPTY,
         &Words { run: &["sh", "-c", "for i in $(seq 200); do /bin/true; done"], ..IN_MEMORY }).hot().quick(OWN).harmless(),
     row(Hot, "script", "a shell script of 100 small commands", &SCRIPT,
         &Words { run: &["sh", "script"], ..IN_MEMORY }).hot().quick(OWN).needs(&[("awk", "mawk")]).harmless(),
-    // The one of the system: what another version comes by may be a shell script.
+    // The system's python3: another version may be started by a shell script.
     row(Hot, "python", "python3 -c pass", &EMPTY,
         &Words { run: &["/usr/bin/python3", "-c", "pass"], ..IN_MEMORY }).hot().quick(OWN).needs(&[("python3",
             "python3")]).harmless(),
@@ -228,12 +228,13 @@ pub(super) static OTHERS: &[Case] = &[
         &ByZip { rows: 10_000, peers: false }).needs(SQLITE).floors(&[(Hdd7200, Faster(1.0))]),
     row(Api, "sql-x4", "10,000 rows by zip: 4 x the memory", &FOUR,
         &ByZip { rows: 10_000, peers: false }).needs(SQLITE).floors(&[(Hdd7200, Faster(1.0))]),
-    // The same table from front to back, which the kernel reads ahead.
+    // The same table from front to back, where the kernel reads ahead.
     row(Api, "scan-x0.5", "all rows in order: 1/2 of the memory", &HALF, &Scan).needs(SQLITE).harmless(),
     row(Api, "scan-x1", "all rows in order: the memory", &ONE, &Scan).needs(SQLITE).harmless(),
     row(Api, "scan-x2", "all rows in order: twice the memory", &TWICE, &Scan).needs(SQLITE).harmless(),
     row(Api, "scan-x4", "all rows in order: 4 x the memory", &FOUR, &Scan).needs(SQLITE).harmless(),
-    // Programs that hand over their list. Of less than the whole dataset, an interpreter's start is most of the time that is left.
+    // Programs that pass on their list. With less than the whole dataset, most of the remaining time would be the interpreter's
+    // start.
     row(Api, "tiles", "C: a blur down columns and along rows of tiles", &TILES,
         &Made(library::tiles)).quick(HDD).needs(CC).floors(&[(Hdd7200, Masked(95.0))]),
     row(Api, "samples-0", "Python: 100,000 random samples", &SAMPLES,
@@ -252,8 +253,8 @@ pub(super) static OTHERS: &[Case] = &[
         &Samples { compute_us: 1000, count: (1_000, 3_000) }).needs(PYTHON3),
     row(Api, "api-scan", "a whole file front to back, announced", &RANDOM,
         &Made(library::scan)).quick(OWN).harmless().floors(&[(Hdd7200, AsFast), (NetworkSsd, AsFast), (Own, AsFast)]),
-    // Table 1 of AASFP, in its order. The paper does not tell the oblique direction; along this one as many bricks are met of
-    // either size.
+    // Table 1 of AASFP, in its order. The paper does not give the oblique direction; with this one the rays meet as many bricks
+    // of either size as in the paper.
     row(Slice, "vol-vis-1", "volume straight through, bricks of 4 KiB", &VOLUME_16,
         &Sliced { program: "raycast", words: &["-b", "16", "-v", "0,0,1"], file: "volume" }).quick(HDD).needs(SLICER),
     row(Slice, "vol-vis-2", "volume obliquely, bricks of 4 KiB", &VOLUME_16,
@@ -279,7 +280,7 @@ pub(super) static OTHERS: &[Case] = &[
     row(Slice, "bricks", "volume of 512 MB obliquely, bricks of 4 KiB", &SCATTERED,
         &Sliced { program: "bricks", words: &[], file: "table" }).on(FAST).needs(SLICER),
     row(Slice, "rows", "rows of 4 KiB of a table of 512 MB, by an index", &SCATTERED, &Made(slice::rows)).on(FAST).needs(SLICER),
-    // Patterns of reads on a first run; of those that begin with `other-`, after a run on another file.
+    // Patterns of reads on a first run; names with `other-` after a run on another file.
     row(Signature, "sig-bwd-1", "film backward, every 4 KiB", &signature::FILM,
         &Backward { stride: "4096" }).quick(OWN).needs(CC),
     row(Signature, "sig-bwd-2", "film backward, every other 4 KiB", &signature::FILM, &Backward { stride: "8192" }).needs(CC),
@@ -335,7 +336,7 @@ pub(super) static OTHERS: &[Case] = &[
         &Pattern { words: "random", count: (1_000_000, 1_000_000), ..FIRST }).needs(CC).hot().harmless(),
     row(Signature, "sig-hotmix", "1,000,000 reads of 8 cursors, in memory", &PATTERNS,
         &Pattern { words: "mixed -b 64 -c 8 -s 128", count: (125_000, 125_000), ..FIRST }).needs(CC).hot().harmless(),
-    // Other people's programs whose reads follow a pattern, likewise.
+    // Real programs whose reads follow a pattern, likewise.
     row(Signature, "sig-ncks", "ncks: hyperslabs of a NetCDF file", &NETCDF,
         &Words { run: &["ncks", "-O", "-h", "-d", "lat,100,260,40", "-d", "lon,180", "{dir}/series.nc", "{scratch}/out.nc"],
             outputs: &["{scratch}/out.nc"], ..PLAIN }).needs(NCKS),
@@ -346,8 +347,9 @@ pub(super) static OTHERS: &[Case] = &[
     row(Signature, "sig-chunks", "h5dump: a region of a chunked HDF5 array", &CHUNKS,
         &Words { run: &["h5dump", "-d", "/v", "-s", "0,128,64", "-c", "512,256,16", "-b", "LE", "-o", "{scratch}/region",
             "{dir}/array.h5"], outputs: &["{scratch}/region"], ..PLAIN }).needs(HDF5),
-    // With two threads, on a slow disk, some runs wrote another image: GEGL's own warnings tell of a swap file whose gaps do not
-    // add up. One is also quicker: 1.3 s against 3.5 s on a local disk. What it has swapped out leaves memory.
+    // With two threads, some runs on a slow disk wrote another image: GEGL's own warnings mention a swap file with inconsistent
+    // gaps. One thread is also faster: 1.3 s against 3.5 s on a local disk. The pages that GEGL has swapped out are dropped from
+    // memory.
     row(Signature, "sig-gegl", "gegl: blur of an image in swapped tiles", &IMAGE,
         &Words { run: &["gegl", "{dir}/image.ppm", "-o", "{dir}/made/blurred.ppm", "--", "gegl:gaussian-blur", "std-dev-x=8",
             "std-dev-y=8"], env: &[("GEGL_CACHE_SIZE", "16"), ("GEGL_SWAP", "{dir}/made"), ("GEGL_THREADS", "1")],

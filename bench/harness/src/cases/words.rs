@@ -1,4 +1,4 @@
-//! Commands that are words with a few blanks.
+//! Commands of fixed words with a few placeholders.
 //!
 //! In the words, the environment and the paths `{dir}` stands for the data's folder, `{scratch}` for a folder in memory.
 
@@ -17,18 +17,18 @@ use crate::tree::files_below;
 pub(super) struct Words {
     /// The program and its arguments.
     pub run: &'static [&'static str],
-    /// The same on another input, for a first run to have learnt from; none where empty.
+    /// The same with another input, from which a first run learns; empty if there is none.
     pub learn: &'static [&'static str],
     pub env: &'static [(&'static str, &'static str)],
     /// Output files to compare, besides standard output.
     pub outputs: &'static [&'static str],
-    /// A folder to be empty before every run.
+    /// A folder that must be empty before every run.
     pub fresh: Option<&'static str>,
     /// The exit status that every run has to end with.
     pub status: i32,
-    /// The memory it may use, in bytes.
+    /// The memory that it may use, in bytes.
     pub memory: Option<u64>,
-    /// Whether the data's files are its own, to be evicted and examined; otherwise they are in memory once it has run.
+    /// True if the data's files are the case's own, to be evicted and examined; otherwise they are in memory after the first run.
     pub files: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) const PLAIN: Words = Words {
     files: true,
 };
 
-/// A script, with an empty folder for each run in `$OUT`.
+/// A script, with an empty folder in `$OUT` for each run.
 pub(super) const OUT: Words = Words {
     env: &[("OUT", "{scratch}/out")],
     fresh: Some("{scratch}/out"),

@@ -1,10 +1,10 @@
-//! The talk's other figures: how fast a known order is read, against the distance between two
-//! reads, the place on the platter, the memory for reordering, the largest request, the infill and
-//! the memory target with and without AIMD; and several programs under one memory limit.
+//! The talk's other figures: how fast a known order is read, plotted against the distance between two reads, the place on the
+//! platter, the memory for reordering, the largest request, the infill, and the memory target with and without AIMD; and the
+//! speed of several programs under one memory limit.
 //!
-//! Each curve is measured with this program itself as the reader ([`crate::reader`]), by
-//! [`measure`]: plain once where nothing that changes concerns it, then with foresight at every point. Of readers that
-//! contend each run goes another way: they run [`ROUNDS`] times.
+//! This program itself is the reader of each curve ([`crate::reader`]), timed by [`measure`]: one plain run where no changing
+//! option affects the plain reader, then a run with foresight at every point. Readers that contend run differently each time, so
+//! they run [`ROUNDS`] times.
 
 mod run;
 
@@ -15,52 +15,52 @@ use crate::stats::Spread;
 
 pub use run::measure;
 
-/// A curve: what changes, and what it is measured on.
+/// A curve: the quantity that changes, and the disks and reads it is measured with.
 pub struct Curve {
     /// Name, as in `--case`.
     pub name: &'static str,
-    /// What it shows.
+    /// One line about the curve.
     pub about: &'static str,
     /// The disks it is drawn for.
     pub disks: &'static [DiskKind],
-    /// What changes, as an axis has it.
+    /// The changing quantity, as the axis is labelled.
     unit: &'static str,
     kind: Kind,
 }
 
 enum Kind {
-    /// One reader; the option of `read-file` that changes.
+    /// One reader; one option of `read-file` changes.
     Option(Changing),
     /// One reader of all of the disk; the distance between two reads changes.
     Seek(Changing),
-    /// One reader; what changes is where on the disk its data begins.
+    /// One reader; the place on the disk where its data begins changes.
     Platter(Changing),
-    /// As `Option`, once more at each point with the memory target held where it starts, and all
-    /// within so many bytes of memory.
+    /// As `Option`, with a second run at each point whose memory target stays at its first value; all runs have this many bytes
+    /// of memory.
     Adapt(Changing, u64),
-    /// So many readers at once, each of its own part of the data, under one memory limit.
+    /// Several readers at once, each of its own part of the data, under one memory limit.
     Contend { processes: &'static [u64] },
 }
 
-/// What changes, its values, and the options of `read-file` that stay.
+/// The changing quantity, its values, and the options of `read-file` that stay the same.
 struct Changing {
-    /// The option, where it is one of `read-file`.
+    /// The option's name; for `Platter`, only a label.
     option: &'static str,
     /// In the curve's unit.
     values: &'static [u64],
-    /// What the option takes, as a fraction of the curve's unit.
+    /// Factor (numerator, denominator) from the curve's unit to the option's.
     scale: (u64, u64),
     order: &'static str,
     /// Bytes in a block.
     block: u64,
     /// Blocks read.
     count: u64,
-    /// Who keeps ahead.
+    /// The value of `--ahead` in the runs with foresight.
     ahead: &'static str,
 }
 
 impl Changing {
-    /// A value as the option takes it.
+    /// A value in the option's unit.
     fn value(&self, x: u64) -> u64 {
         x * self.scale.0 / self.scale.1
     }
@@ -71,15 +71,15 @@ const SLOW: &[DiskKind] = &[DiskKind::Hdd7200, DiskKind::NetworkSsd];
 
 /// Memory for all contending processes together, in bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
-/// Each contending process reads so many blocks of this many bytes.
+/// Blocks that each contending process reads; their size in bytes is below.
 const CONTEND_BLOCKS: u64 = 500;
 const CONTEND_BLOCK: u64 = 32 << 10;
-/// How often they run, without foresight and with it in turn: the median counts.
+/// Rounds of contending processes, each without foresight and then with it: the median counts.
 const ROUNDS: usize = 3;
-/// Memory of the program whose target changes, in bytes.
+/// Memory of the program of `adapt`, in bytes.
 const ADAPT_MEMORY: u64 = 16 << 20;
 
-/// All curves. A row is read as a line.
+/// All curves, one row each.
 #[rustfmt::skip]
 pub const ALL: &[Curve] = &[
     Curve { name: "seek", about: "256 reads of 4 KiB against the distance from one to the next", disks: HDD, unit: "MiB from the read before",
@@ -110,13 +110,13 @@ pub const ALL: &[Curve] = &[
 pub struct Measured {
     /// Its name.
     pub curve: String,
-    /// What it shows.
+    /// About the curve, in one line.
     pub about: String,
-    /// What changes, as an axis has it.
+    /// The changing quantity, as the axis is labelled.
     pub unit: String,
     /// The disk.
     pub disk: String,
-    /// Whether a single read's time is the figure, rather than the speed.
+    /// True if the figure is the time of a single read, not the speed.
     pub single: bool,
     /// Its points, in order.
     pub points: Vec<Point>,
@@ -125,13 +125,13 @@ pub struct Measured {
 /// One point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
-    /// What changes, in its unit.
+    /// The changing quantity, in its unit.
     pub x: u64,
-    /// How many read at once.
+    /// Readers at once.
     pub readers: u64,
-    /// Bytes all readers together ask for, each once.
+    /// Bytes that all readers together ask for, each byte once.
     pub needed_bytes: u64,
-    /// Blocks they read, each once.
+    /// Blocks that all readers together read.
     pub reads: u64,
     /// Without foresight.
     pub plain: Run,
@@ -143,19 +143,19 @@ pub struct Point {
 }
 
 impl Point {
-    /// Milliseconds of the run for each read.
+    /// Milliseconds of the run per read.
     pub fn read_ms(&self, run: &Run) -> f64 {
         run.seconds * 1e3 / self.reads as f64
     }
 
-    /// Bytes read from the device for each byte needed: what lies above 1 was fetched in vain, was fetched
-    /// again after it had left memory (thrashing), or lay in a gap.
+    /// Bytes read from the device per byte needed. Bytes beyond 1 were fetched in vain, were fetched again after they had left
+    /// memory (thrashing), or lay in a gap.
     pub fn traffic(&self, run: &Run) -> Option<f64> {
         Some(run.device_bytes? as f64 / self.needed_bytes as f64)
     }
 }
 
-/// One run of all processes of a point, or each figure's median of several.
+/// One run of all processes of a point, or the median of each figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Run {
     /// From the first start to the last end, in seconds.
@@ -167,7 +167,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The median of each figure by itself; none of no runs.
+    /// The median of each figure by itself; `None` without runs.
     fn median(runs: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| Some(Spread::of(runs.iter().map(figure))?.median);
         let bytes = runs.iter().filter_map(|run| run.device_bytes);

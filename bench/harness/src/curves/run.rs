@@ -1,4 +1,4 @@
-//! How a curve is measured: this program as reader, cold, point after point.
+//! How a curve is measured: this program is the reader, from cold, point after point.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -55,7 +55,7 @@ pub fn measure(
     })
 }
 
-/// What does not change between runs.
+/// The parts that do not change between runs.
 struct Bench<'a> {
     file: PathBuf,
     disk: Disk,
@@ -66,7 +66,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// The common data, on a disk that begins at the byte `begins` of its model's.
+    /// The common data on a disk that begins at byte `begins` of its model's disk.
     fn from(
         begins: u64,
         kind: DiskKind,
@@ -82,7 +82,7 @@ impl<'a> Bench<'a> {
         Self::of(disk, file, scratch)
     }
 
-    /// The file, on the disk.
+    /// A bench over `file` on `disk`.
     fn of(disk: Disk, file: PathBuf, scratch: &'a Path) -> Result<Self> {
         let device = Device::holding(&file)?;
         let read_ahead = device
@@ -99,7 +99,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// One reader, which goes another way at each point, and so is measured plain at each.
+    /// One reader; its blocks are different ones at each point, so a plain run is made at each point.
     fn seek(&self, changing: &Changing, say: &dyn Fn(&str)) -> Result<Vec<Point>> {
         let point = |&x: &u64| {
             say(&format!("{} {x}", changing.option));
@@ -115,7 +115,7 @@ impl<'a> Bench<'a> {
         self.pair(changing, x, &[])
     }
 
-    /// A point: the reader with these further options, plain and with foresight.
+    /// A point: the reader with these additional options, plain and with foresight.
     fn pair(&self, changing: &Changing, x: u64, more: &[String]) -> Result<Point> {
         let mut expected = None;
         let mut run = |ahead: &str| {
@@ -136,8 +136,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// One reader, plain once and then at every value. In a memory group, which is there to have the
-    /// target adapt, once more with a target that does not.
+    /// One reader: one plain run, then one with foresight at every value. In a memory group, in which the memory target adapts,
+    /// each value also gets a run with a target that does not.
     fn option(
         &self,
         changing: &Changing,
@@ -174,7 +174,7 @@ impl<'a> Bench<'a> {
         Ok(points)
     }
 
-    /// So many readers at once, without foresight and with it, in turn.
+    /// Several readers at once, without foresight and with it in alternation.
     fn contend(&self, processes: &[u64], name: &str, say: &dyn Fn(&str)) -> Result<Vec<Point>> {
         let mut points = Vec::new();
         for &x in processes {
@@ -234,8 +234,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs all `commands` at once, cold, in `memory`. With one command its outcome is held
-    /// against the `expected` one.
+    /// Runs all `commands` at once, cold, in `memory`. With one command its outcome is compared with the `expected` one.
     fn run(
         &self,
         commands: &[Invocation],

@@ -1,4 +1,4 @@
-//! The variants, and the daemons behind them: started for their runs, asked whether they are ready, and stopped.
+//! The variants and their daemons. A daemon is started for its variant's runs, asked whether it is ready, and stopped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde::Serialize;
 use crate::signals;
 use crate::tools::in_path;
 
-/// Debian's preload, which predicts whole applications.
+/// Debian's preload, a daemon that predicts whole applications.
 const PRELOAD: &str = "/usr/sbin/preload";
-/// Its configuration: Debian's, but that it looks around every second in place of every 20, and at programs on all disks.
-/// Runs that are shorter than its cycle it would not see at all.
+/// Its configuration: Debian's, except that it scans every second and not every 20, and includes programs on all disks. With
+/// Debian's cycle it would miss runs that are shorter than the cycle.
 const PRELOAD_CONF: &str = "\
 [model]
 cycle = 1
@@ -33,59 +33,59 @@ exeprefix = /
 processes = 30
 sortstrategy = 3
 ";
-/// For how long a daemon may take to be ready, or to end.
+/// The longest time that a daemon may need to become ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What runs beside the program.
+/// The daemon that runs beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
-    /// Nothing.
+    /// No daemon.
     Plain,
-    /// foreread's daemon, with the last successor.
+    /// foreread's daemon with the model last successor.
     Last,
-    /// With PCM.
+    /// foreread's daemon with PCM.
     Pcm,
-    /// With EPCM.
+    /// foreread's daemon with EPCM.
     Epcm,
-    /// With PCM, and partitions of 16 nodes and order 4: a point of the paper's sweeps, and its label there.
+    /// PCM with partitions of 16 nodes and order 4: a point of the paper's sweeps, and the paper's label for it.
     #[value(name = "p16/4")]
     #[serde(rename = "p16/4")]
     P16,
-    /// Of 32 nodes.
+    /// PCM with partitions of 32 nodes and order 4.
     #[value(name = "p32/4")]
     #[serde(rename = "p32/4")]
     P32,
-    /// Of 64 nodes.
+    /// PCM with partitions of 64 nodes and order 4.
     #[value(name = "p64/4")]
     #[serde(rename = "p64/4")]
     P64,
-    /// With EPCM as published, and partitions of 16 nodes and order 12.
+    /// EPCM as published, with partitions of 16 nodes and order 12.
     #[value(name = "e16/12")]
     #[serde(rename = "e16/12")]
     E16,
-    /// Of 32 nodes and order 25.
+    /// EPCM as published, with partitions of 32 nodes and order 25.
     #[value(name = "e32/25")]
     #[serde(rename = "e32/25")]
     E32,
-    /// Of 64 nodes and order 45.
+    /// EPCM as published, with partitions of 64 nodes and order 45.
     #[value(name = "e64/45")]
     #[serde(rename = "e64/45")]
     E64,
-    /// Of 128 nodes and order 102.
+    /// EPCM as published, with partitions of 128 nodes and order 102.
     #[value(name = "e128/102")]
     #[serde(rename = "e128/102")]
     E128,
     /// Debian's preload.
     Preload,
-    /// Nothing, and all of it is in memory: the floor.
+    /// No daemon, with all files in memory: the shortest possible time.
     Hot,
 }
 
 impl Variant {
-    /// Those that are measured unless asked otherwise, in the order of the tables.
+    /// The variants measured by default, in the order of the tables.
     pub const USUAL: [Variant; 6] = [
         Variant::Plain,
         Variant::Last,
@@ -95,7 +95,7 @@ impl Variant {
         Variant::Hot,
     ];
 
-    /// The paper's sweep of partition size and order, and the daemon's own models beside it.
+    /// The paper's sweep of partition size and order, together with the daemon's own models.
     pub const SWEEP: [Variant; 11] = [
         Variant::Plain,
         Variant::Last,
@@ -129,12 +129,12 @@ impl Variant {
         }
     }
 
-    /// The name of its folder.
+    /// The name of its state folder.
     fn folder(self) -> String {
         self.name().replace('/', "-")
     }
 
-    /// The options that have foreread's daemon use its model; `None` if it has none.
+    /// The options that make foreread's daemon use this variant's model; `None` if the variant has no model.
     fn model(self) -> Option<&'static [&'static str]> {
         Some(match self {
             Variant::Plain | Variant::Preload | Variant::Hot => return None,
@@ -152,16 +152,16 @@ impl Variant {
     }
 }
 
-/// What daemons are started with.
+/// The paths that daemons are started with.
 pub(super) struct Means<'a> {
     pub(super) foreread: Option<&'a Path>,
-    /// The folder that the daemons of a case keep what they learn in.
+    /// The folder in which the daemons of a case keep their state.
     pub(super) state: &'a Path,
     pub(super) scratch: &'a Path,
 }
 
 impl Means<'_> {
-    /// What a variant needs and this machine does not have.
+    /// The reason why this machine cannot run a variant, if there is one.
     pub(super) fn missing(&self, variant: Variant) -> Option<String> {
         match variant {
             Variant::Plain | Variant::Hot => None,
@@ -180,7 +180,7 @@ impl Means<'_> {
         }
     }
 
-    /// Has all daemons forget what they have learnt.
+    /// Removes the state that all daemons have learnt.
     pub(super) fn forget(&self) -> Result<()> {
         if self.state.exists() {
             fs::remove_dir_all(self.state)
@@ -194,7 +194,7 @@ impl Means<'_> {
         let state = self.state.join(variant.folder());
         fs::create_dir_all(&state).with_context(|| format!("creating {}", state.display()))?;
         let log = self.scratch.join(format!("{}.log", variant.folder()));
-        // Paths of sockets are short: what is below /dev/shm is.
+        // A socket's path must be short, and the scratch folder is in /dev/shm.
         let socket = self.scratch.join("daemon.sock");
         let command = match (variant.model(), self.foreread) {
             (None, _) if variant != Variant::Preload => return Ok(None),
@@ -226,10 +226,10 @@ impl Means<'_> {
     }
 }
 
-/// A daemon that runs.
+/// A running daemon.
 pub(super) struct Daemon {
     child: Child,
-    /// Whom to ask how it goes, and where.
+    /// The binary that asks for the daemon's status, and the daemon's socket.
     ask: Option<(PathBuf, PathBuf)>,
     log: PathBuf,
 }
@@ -257,7 +257,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Whether it answers; one that cannot be asked is ready when it has looked around.
+    /// True if the daemon answers; a daemon that cannot be asked counts as ready after it has had time for a scan.
     fn is_ready(&self, began: Instant) -> bool {
         match &self.ask {
             None => began.elapsed() > Duration::from_secs(2),
@@ -269,7 +269,7 @@ impl Daemon {
         }
     }
 
-    /// An error if it has ended.
+    /// Fails if the daemon has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         let ended = self.child.try_wait().context("waiting for the daemon")?;
         match ended {
@@ -278,7 +278,7 @@ impl Daemon {
         }
     }
 
-    /// What it says of itself.
+    /// The daemon's status, as it reports it.
     pub(super) fn status(&mut self) -> Option<serde_json::Value> {
         let (foreread, socket) = self.ask.as_ref()?;
         let output = Command::new(foreread)
@@ -289,7 +289,7 @@ impl Daemon {
         serde_json::from_slice(&output.stdout).ok()
     }
 
-    /// The last of what it wrote.
+    /// The last lines of the daemon's log.
     fn said(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         text.lines().last().unwrap_or("it said nothing").to_owned()
@@ -299,7 +299,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            // It may have ended.
+            // It may have ended already.
             kill_process(pid, Signal::TERM).ok();
         }
         let began = Instant::now();
@@ -323,7 +323,7 @@ mod tests {
     fn started(folder: &Path, script: &str) -> Result<Daemon> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        // Any program that succeeds answers for it.
+        // Any program that succeeds serves as the one that asks.
         let ask = Some((PathBuf::from("/bin/true"), folder.join("socket")));
         Daemon::start(command, ask, folder.join("log"))
     }

@@ -1,7 +1,7 @@
-//! The figures of a series: means with their confidence, and what is gone of plain's I/O latency.
+//! The figures of a series: means with their confidence intervals, and the share of plain's I/O latency that is gone.
 //!
-//! I/O latency is the paper's: the elapsed time less that of the processor (user and system), an upper bound of what a
-//! program waits for. Programs here use one processor at a time.
+//! I/O latency is defined as in the paper: the elapsed time minus processor time (user and system), an upper bound of a program's
+//! waiting time. The programs here use one processor at a time.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Of these values; none if there are none.
+    /// The mean of these values; `None` without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let count = values.len();
@@ -36,8 +36,8 @@ impl Mean {
     }
 }
 
-/// The 95 % quantile of Student's distribution with so many degrees of freedom; beyond the table its last entry, which is
-/// at most 3 % too wide.
+/// The 95 % quantile of Student's distribution with this many degrees of freedom. Beyond the table the last entry is used, which
+/// is at most 3 % too wide.
 fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771,
@@ -50,25 +50,25 @@ fn student(degrees: usize) -> f64 {
 /// The figures of one variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Which.
+    /// The variant.
     pub variant: Variant,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
     /// From the start to the exit.
     pub elapsed: Mean,
-    /// The processor's time.
+    /// Processor time.
     pub compute: Mean,
-    /// The difference of the two.
+    /// Elapsed minus processor time.
     pub io: Mean,
-    /// Of plain's elapsed time, the share that is gone, in percent.
+    /// The share of plain's elapsed time that is gone, in percent.
     pub elapsed_gone: Option<f64>,
-    /// Of plain's I/O latency, the share that is gone, in percent.
+    /// The share of plain's I/O latency that is gone, in percent.
     pub io_gone: Option<f64>,
-    /// The median of the elapsed times by plain's, run by run.
+    /// The median of the ratios to plain's elapsed times, run by run.
     pub ratio: Option<f64>,
-    /// The mean of what was read from the devices, in MiB.
+    /// Mean bytes read from the devices, in MiB.
     pub device_mib: Option<f64>,
-    /// Of plain's mean read latency, the share that is gone, in percent.
+    /// The share of plain's mean read latency that is gone, in percent.
     pub read_gone: Option<f64>,
 }
 
@@ -76,7 +76,7 @@ fn compute(run: &Sample) -> f64 {
     run.cpu_seconds.unwrap_or(0.0)
 }
 
-/// What a run waited for at most.
+/// The I/O latency of a run, in seconds.
 fn io(run: &Sample) -> f64 {
     (run.seconds - compute(run)).max(0.0)
 }
@@ -123,7 +123,7 @@ pub mod tests {
     use super::*;
     use crate::files::latency::Latencies;
 
-    /// A measurement with these elapsed times of each variant, and 1 s of computing.
+    /// A measurement with these elapsed times of each variant, each with 1 s of computing.
     pub fn measured(case: &str, disk: &str, times: &[(Variant, &[f64])]) -> Measured {
         let sample = |seconds: &f64| Sample {
             seconds: *seconds,
@@ -178,7 +178,7 @@ pub mod tests {
         assert!((epcm.io_gone.unwrap() - 90.0).abs() < 1e-9);
         assert!((epcm.elapsed_gone.unwrap() - 60.0).abs() < 1e-9);
         assert!((epcm.ratio.unwrap() - 0.4).abs() < 1e-9);
-        // More processor time than time: two processes at once. Nothing was waited for.
+        // More processor time than elapsed time (two processes at once) counts as no waiting.
         assert!((hot.io_gone.unwrap() - 100.0).abs() < 1e-9);
         assert_eq!(hot.device_mib, Some(3.0));
     }

@@ -1,6 +1,6 @@
-//! How long reads take: a run under strace, of which the reads of regular files are counted.
+//! Latencies of reads: the program runs under strace, and its reads of regular files are counted.
 //!
-//! strace stops a process at these calls alone (`--seccomp-bpf`). What it takes is in each figure: some 20 µs a call, the same
+//! strace stops a process at these calls only (`--seccomp-bpf`). Its own cost is in each figure: some 20 µs per call, the same
 //! for all variants.
 
 use std::fs::File;
@@ -13,25 +13,25 @@ use serde::Serialize;
 use crate::process::Invocation;
 
 const STRACE: &str = "strace";
-/// Upper bounds of the buckets, in µs; one more bucket has what is longer.
+/// Upper bounds of the buckets, in µs; one more bucket holds the longer reads.
 pub const BUCKETS: [u64; 7] = [32, 64, 128, 512, 2048, 8192, 32_768];
 
-/// How long reads took.
+/// The latencies of reads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latencies {
     /// Each read's time in µs, in ascending order.
     #[serde(skip)]
     sorted: Vec<u64>,
-    /// How many reads.
+    /// Number of reads.
     pub calls: u64,
     /// The sum, in µs.
     pub sum_us: u64,
-    /// Reads in each of [`BUCKETS`], and in the one beyond.
+    /// Reads in each of [`BUCKETS`], and in the bucket of longer reads.
     pub buckets: [u64; BUCKETS.len() + 1],
 }
 
 impl Latencies {
-    /// Adds the reads of a further run.
+    /// Adds the reads of another run.
     pub fn add(&mut self, other: &Latencies) {
         self.sorted.extend(&other.sorted);
         self.sorted.sort_unstable();
@@ -55,14 +55,14 @@ impl Latencies {
         (self.calls > 0).then(|| self.sum_us as f64 / self.calls as f64)
     }
 
-    /// The time that this share of the reads took at most, in µs.
+    /// The latency, in µs, that this share of the reads did not exceed.
     pub fn at(&self, share: f64) -> Option<u64> {
         let rank = (self.sorted.len() as f64 * share).ceil() as usize;
         self.sorted.get(rank.saturating_sub(1)).copied()
     }
 }
 
-/// The command under strace, which writes down its reads in `trace`.
+/// The command under strace, which writes the reads to `trace`.
 pub fn watched(command: &Invocation, trace: &Path) -> Invocation {
     let mut leading: Vec<std::ffi::OsString> = [
         "-f",
@@ -84,7 +84,7 @@ pub fn watched(command: &Invocation, trace: &Path) -> Invocation {
     command.under(Path::new(STRACE), leading)
 }
 
-/// The reads of a trace.
+/// The reads in a trace.
 pub fn read(trace: &Path) -> Result<Latencies> {
     let within = || format!("reading {}", trace.display());
     let mut all = Latencies::default();
@@ -98,10 +98,10 @@ pub fn read(trace: &Path) -> Result<Latencies> {
     Ok(all)
 }
 
-/// The time of a read of a file, in µs: of `7 read(3</etc/passwd>, ""..., 4096) = 100 <0.000123>`.
+/// The latency of a read of a file, in µs, from a line such as `7 read(3</etc/passwd>, ""..., 4096) = 100 <0.000123>`.
 fn took(line: &str) -> Option<u64> {
-    // A call that was interrupted by another process's is resumed in a line that does not name the file again: the first
-    // part does, and has no time. Those are few, and left out.
+    // A call that a call of another process interrupts has two lines: the first names the file and has no time, the second does
+    // not name the file. Such calls are few, and are left out.
     let (_, call) = line.split_once('(')?;
     let path = call.split_once('<')?.1.split_once('>')?.0;
     let regular = path.starts_with('/')

@@ -1,12 +1,12 @@
-//! What `foreread daemon` gains: programs that open many files, beside a daemon with each of its models.
+//! The gain from `foreread daemon`: programs that open many files, run beside a daemon with each of its models.
 //!
-//! The protocol is that of section 4 of the paper of EPCM (Kroeger and Long, USENIX 2001): warm-up runs, by which the
-//! daemon learns; then the measured ones, all caches dropped before each; means with 90 % confidence intervals. The paper
-//! measures one kernel after another. Here the runs are done in a few passes, each of which has all variants, so that a
-//! machine that slows down slows all of them. A daemon keeps what it has learnt from pass to pass, on disk.
+//! The protocol is that of section 4 of the paper of EPCM (Kroeger and Long, USENIX 2001): warm-up runs in which the daemon
+//! learns, then the measured runs, with all caches dropped before each; means with 90 % confidence intervals. The paper measures
+//! one kernel after another. Here the runs are divided into a few passes, and each pass has all variants, so that a slowdown of
+//! the machine affects all of them. A daemon's state is kept on disk from pass to pass.
 //!
-//! Data flow: [`measure`] → the variants' [`Daemon`]s and runs → [`Series`] → [`figures`] → tables and targets. Latencies of
-//! reads are those of further runs, under strace ([`latency`]).
+//! Data flow: [`measure`] → the variants' [`Daemon`]s and runs → [`Series`] → [`figures`] → tables and targets. Read latencies
+//! come from further runs, under strace ([`latency`]).
 
 mod daemon;
 pub mod figures;
@@ -29,25 +29,25 @@ pub use daemon::Variant;
 use daemon::{Daemon, Means};
 use latency::Latencies;
 
-/// Warm-up runs before the first measured one: the paper's.
+/// Warm-up runs before the first measured one, as in the paper.
 const WARM_UPS: usize = 3;
-/// Measured runs, unless asked otherwise: the paper's, and few.
+/// Measured runs by default (as in the paper), and with --quick.
 const RUNS: usize = 20;
 const QUICK_RUNS: usize = 4;
-/// Passes that the measured runs are divided into. More of them pair the variants better, and each costs a start of every
-/// daemon and a run that is not counted.
+/// Passes that the measured runs are divided into. More passes pair the variants better, but each one costs a start of every
+/// daemon and an uncounted run.
 const PASSES: usize = 4;
 
 /// All runs of one variant.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// Which.
+    /// The variant.
     pub variant: Variant,
     /// The measured runs.
     pub runs: Vec<Sample>,
-    /// What reads took, of further runs.
+    /// Read latencies, from further runs.
     pub reads: Latencies,
-    /// What the daemon said of itself before each of its ends.
+    /// The daemon's status before each of its ends.
     pub status: Vec<serde_json::Value>,
 }
 
@@ -58,17 +58,17 @@ pub struct Measured {
     pub case: String,
     /// The disk.
     pub disk: String,
-    /// The device below the data, as it was before.
+    /// The device below the data, before the benchmarks changed it.
     pub device: Option<Facts>,
     /// The command.
     pub command: String,
     /// A series for each variant, plain first.
     pub series: Vec<Series>,
-    /// Variants that could not be measured, and why.
+    /// Variants that could not be measured, with the reason.
     pub missing: Vec<(Variant, String)>,
-    /// Starts that were not cold, and not counted.
+    /// Starts that were not cold and so were not counted.
     pub discarded: usize,
-    /// Plain words about anything out of the ordinary.
+    /// Anything unusual, as text.
     pub notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Measured {
     }
 }
 
-/// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
+/// Measures `case` on `disk` with the data in `original`; `say` receives the current step.
 pub fn measure(
     case: &Case,
     disk: &Disk,
@@ -131,7 +131,7 @@ pub fn measure(
         let count = (pass + 1) * wanted / passes - pass * wanted / passes;
         let turns = series.len();
         for turn in 0..turns {
-            // Each is first in turn.
+            // Each variant comes first in turn.
             let series = &mut series[(pass + turn) % turns];
             let say = |what: &str| {
                 let variant = series.variant.name();
@@ -167,10 +167,10 @@ pub fn measure(
     })
 }
 
-/// Of a plain run's bytes, the share that another cold run reads at least, by whomever.
+/// A cold run that reads less than this share of a plain run's bytes did not start cold: the daemon's reads count as well.
 const ALL: f64 = 0.9;
 
-/// What is to be said of variants whose runs read less of the disks than plain ones: something was in memory before their start.
+/// Notes about variants whose runs read fewer bytes from the disks than plain runs: some files were in memory before their start.
 fn warmer(series: &[Series]) -> Vec<String> {
     let bytes = |one: &Series| {
         let all: f64 = one
@@ -202,7 +202,7 @@ struct Turn<'a> {
     count: usize,
 }
 
-/// What they gave.
+/// The results of a turn.
 struct Done {
     samples: Vec<Sample>,
     reads: Latencies,
@@ -251,7 +251,7 @@ impl Turn<'_> {
         })
     }
 
-    /// One run that is not counted, from cold.
+    /// One uncounted run from cold.
     fn warm_up(&self, lesson: &Lesson, scratch: &Path) -> Result<()> {
         self.before(lesson, scratch)?;
         let own = std::slice::from_ref(&self.runs.job.command);
@@ -288,7 +288,7 @@ impl Turn<'_> {
     }
 }
 
-/// Runs what is not measured.
+/// Runs a command that is not measured; fails if the command fails.
 fn succeeds(command: &process::Invocation, scratch: &Path) -> Result<()> {
     let run = process::run(command, scratch, &[])?;
     if run.outcome.status != 0 {

@@ -1,4 +1,4 @@
-//! Bandwidths, and what foreread adds to them.
+//! Bandwidths, and the gain from foreread.
 
 use anyhow::{Context, Result};
 
@@ -8,7 +8,7 @@ use crate::stats::{self, Spread};
 /// The published gains.
 const PAPER: &str = include_str!("../../../tables/signature.csv");
 
-/// Bytes and seconds, as the program writes them.
+/// Bytes and seconds, in the format that the program writes.
 pub(super) fn told(text: &str) -> Result<(u64, f64)> {
     let (bytes, seconds) = text.trim().split_once(' ').context("two figures")?;
     let bytes = bytes.parse().context("bytes")?;
@@ -30,13 +30,13 @@ impl Measured {
         Spread::of(pairs.map(|(with, plain)| plain / with))
     }
 
-    /// Of the time that second runs save, what first runs save, in percent, round by round. By bandwidths there would be
-    /// no end: a second run that finds everything fetched reads as fast as memory.
+    /// The time saved by first runs as a percentage of the time saved by second runs, round by round. Times are compared because
+    /// the bandwidth of a second run has no bound: if every byte is prefetched, it reads at the speed of memory.
     pub fn first_of_second_pct(&self) -> Option<Spread> {
         stats::gain_share_pct(&self.plain, &self.first, &self.second)
     }
 
-    /// Of the waiting that memory would spare, what second runs spare, in percent.
+    /// The share of the avoidable waiting that second runs avoid, in percent; the rest of the time is a hot run's.
     pub fn masked_pct(&self) -> Option<f64> {
         let median = |runs: &[f64]| Spread::of(runs.iter().copied()).map(|spread| spread.median);
         stats::masked_pct(
@@ -46,12 +46,12 @@ impl Measured {
         )
     }
 
-    /// The time of runs by that of plain ones, pair by pair.
+    /// The ratio of these times to the plain ones, pair by pair.
     pub fn ratio(&self, runs: &[f64]) -> Option<Spread> {
         stats::paired_ratio(runs, &self.plain)
     }
 
-    /// The paper's average for the pattern on its own file systems: the bandwidth as a multiple of plain's.
+    /// The paper's average for the pattern, as a multiple of plain's bandwidth; only on the paper's file systems.
     pub fn paper(&self) -> Option<f64> {
         let disk = self.disk.strip_suffix("-2008").unwrap_or(&self.disk);
         let rows = PAPER.lines().filter(|line| !line.starts_with('#'));

@@ -10,11 +10,11 @@ use crate::process::Invocation;
 /// How a command is started as ranks.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Which MPI.
+    /// The MPI.
     pub mpi: Mpi,
-    /// How many.
+    /// The number of ranks.
     pub ranks: u32,
-    /// Where the program leaves its figures: bytes, and the seconds of the slowest rank.
+    /// The file in which the program leaves its figures: bytes, and the seconds of the slowest rank.
     pub figures: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl Mpi {
     /// Both.
     pub const ALL: [Mpi; 2] = [Mpi::Mpich, Mpi::OpenMpi];
 
-    /// As Debian's commands end.
+    /// The suffix of Debian's commands for it.
     pub fn name(self) -> &'static str {
         match self {
             Mpi::Mpich => "mpich",
@@ -40,8 +40,8 @@ impl Mpi {
         }
     }
 
-    /// Ranks that wait give way to others where the MPI can be told so. No rank is bound to a processor: there may be
-    /// fewer of them.
+    /// Waiting ranks yield the processor, if the MPI has an option for that. No rank is bound to a processor, because there may
+    /// be fewer processors than ranks.
     fn options(self) -> &'static [&'static str] {
         match self {
             Mpi::Mpich => &["-bind-to", "none"],
@@ -59,7 +59,7 @@ impl Mpi {
 }
 
 impl Launch {
-    /// `command` as the ranks.
+    /// `command` started as the ranks.
     pub fn start(&self, command: &Invocation) -> Invocation {
         let mut leading: Vec<OsString> = self.mpi.options().iter().map(Into::into).collect();
         leading.extend(["-n".into(), self.ranks.to_string().into()]);

@@ -1,9 +1,9 @@
-//! What parallel programs gain: each rank under `foreread run`, under MPICH and Open MPI.
+//! The gain of parallel programs: each rank runs under `foreread run`, under MPICH and Open MPI.
 //!
-//! The figure is the paper's: the time that the slowest rank spends in reads, as the program itself reports it. The whole run's
-//! time would not do, because starting the ranks takes as long as many reads. In each round there are a plain run from cold, a first run (nothing recorded), a
-//! second run (with the record of the first), and one with the file in the machine's own memory, the limit. Plain and
-//! foreread's pair begin in turn.
+//! The figure is the paper's: the time that the slowest rank spends in reads, as reported by the program itself. The time of the
+//! whole run is no good measure, because starting the ranks takes as long as many reads. A round has a plain run from cold, a
+//! first run (without a record), a second run (with the record of the first), and a run with the file in memory, the limit. The
+//! plain run and foreread's pair alternate in coming first.
 //!
 //! Data flow: [`measure`] → [`Measured`] → [`figures`] → tables and targets.
 
@@ -27,25 +27,26 @@ use crate::scratch::Scratch;
 use crate::tools::Tools;
 use crate::tree::files_below;
 
-/// How many pairs more a case that foreread cannot help gets: a ratio within 1 % takes more than a gain of 20 %.
+/// Factor for the rounds of a case that foreread cannot help: showing a ratio within 1 % needs more pairs than showing a gain of
+/// 20 %.
 const MORE_PAIRS: usize = 3;
 
-/// Everything measured of a case on a disk. Times in seconds, of the slowest rank in the calls that count.
+/// All measurements of a case on a disk. Times in seconds, of the slowest rank in the calls that count.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// The case.
     pub case: String,
-    /// Its pattern, without ranks and MPI.
+    /// Its pattern, which is its name without ranks and MPI.
     pub pattern: &'static str,
     /// The disk.
     pub disk: String,
-    /// How many ranks.
+    /// The number of ranks.
     pub ranks: u32,
-    /// Which MPI.
+    /// The MPI.
     pub mpi: Mpi,
-    /// Whether there is nothing to gain.
+    /// True if foreread cannot gain anything.
     pub no_harm: bool,
-    /// Whether everything is in memory, and first runs are recorded all the same.
+    /// True if everything is in memory; first runs record all the same.
     pub hot_start: bool,
     /// The command.
     pub command: String,
@@ -59,13 +60,13 @@ pub struct Measured {
     pub second: Vec<f64>,
     /// Plain runs with the file in the machine's own memory.
     pub hot: Vec<f64>,
-    /// Starts that were not cold, and not counted.
+    /// Starts that were not cold and so were not counted.
     pub discarded: usize,
-    /// Plain words about anything out of the ordinary.
+    /// Anything unusual, as text.
     pub notes: Vec<String>,
 }
 
-/// Measures `case` on `disk` with the data in `original`; `say` is told what is being done.
+/// Measures `case` on `disk` with the data in `original`; `say` receives the current step.
 pub fn measure(
     case: &Case,
     disk: &Disk,
@@ -143,7 +144,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// What all runs of a case have in common.
+/// The parts that all runs of a case share.
 struct Stage<'a> {
     runs: &'a Runs<'a>,
     launch: &'a Launch,
@@ -154,7 +155,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Forgets every record, so that the next run is a first one.
+    /// Removes every record, so that the next run is a first one.
     fn forget(&self) -> Result<()> {
         if self.store.exists() {
             fs::remove_dir_all(self.store)
@@ -168,7 +169,7 @@ impl Stage<'_> {
         self.timed(&self.launch.start(&self.runs.job.command), "plain")
     }
 
-    /// Seconds of a run under foreread, with whatever is recorded.
+    /// Seconds of a run under foreread, with the records that there are.
     fn under(&self) -> Result<f64> {
         let foreread = self.foreread.context("foreread is left out")?;
         let command = &self.runs.job.command;
@@ -191,7 +192,7 @@ impl Stage<'_> {
         self.told(|| self.runs.cold(command, mode, Cold::Files))
     }
 
-    /// What the program tells of a run.
+    /// The figures that the program leaves in a run.
     fn told<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<(u64, f64)> {
         let path = &self.launch.figures;
         if path.exists() {

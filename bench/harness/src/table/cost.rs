@@ -1,10 +1,10 @@
-//! The tables of what observation costs.
+//! The tables of the cost of observation.
 
 use super::{Column, column, table};
 use crate::cost::{BATCHES, ReadCost, RecordingCost};
 use crate::stats::Spread;
 
-/// The table of what a hot read costs.
+/// The table of the cost per hot read.
 pub fn reads(costs: &[ReadCost]) -> String {
     let rounds = costs.first().map_or(0, |cost| cost.by_call_ns.samples);
     let columns: &[Column<ReadCost>] = &[
@@ -28,7 +28,7 @@ pub fn reads(costs: &[ReadCost]) -> String {
     )
 }
 
-/// The table of what recording costs.
+/// The table of the cost of recording.
 pub fn recording(costs: &[RecordingCost]) -> String {
     let columns: &[Column<RecordingCost>] = &[
         column("case", 10, |cost| cost.case.clone()),

@@ -1,4 +1,4 @@
-//! The tables of the group `files`: a block for each case and disk, a row for each variant.
+//! The tables of the group `files`: a block per case and disk, a row per variant.
 
 use super::{Column, column, table};
 use crate::files::Measured;
@@ -61,7 +61,7 @@ fn times(figures: &[Figures]) -> String {
     table(columns, figures, 1)
 }
 
-/// The distribution of the reads' times.
+/// The distribution of the read latencies.
 fn reads(measured: &Measured, figures: &[Figures]) -> String {
     let mut out = format!(
         "{:<NAME$}{:>8}{:>7}{:>6}{:>7}{:>7}",

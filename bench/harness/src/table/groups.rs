@@ -1,4 +1,4 @@
-//! The tables of measured cases, group by group: a block for each, with its heading and columns.
+//! The tables of measured cases, by group: a block for each table, with its heading and columns.
 
 use super::{Column, MIB, column};
 use crate::case::Group::{self, Api, Main, Signature, Slice};
@@ -7,7 +7,7 @@ use crate::results::{FilesOnlyFigures, Summary};
 use crate::stats::{self, Spread};
 use crate::translated::Build;
 
-/// A table: its heading, its columns, and the rows that it has.
+/// A table: its heading, its columns, and the condition for its rows.
 pub(super) struct Block {
     pub heading: &'static str,
     pub columns: &'static [Column],
@@ -45,7 +45,8 @@ const fn titled(title: &'static str, width: usize, column: &Column) -> Column {
     Column { title, width, cell: column.cell }
 }
 
-/// Programs under `foreread run`: their times, and, of starts as after a reboot, those with the case's files alone out of memory.
+/// Programs under `foreread run`: their times and, for starts as after a reboot, the times with only the case's files out of
+/// memory.
 const UNDER_RUN: &[Block] = &[
     block("", &[
         CASE, DISK, PLAIN, FOREREAD, HOT, LIMIT, IMPROVED, MASKED,

@@ -1,4 +1,4 @@
-//! The table of the group `mpi`: a row for each case and disk.
+//! The table of the group `mpi`: a row per case and disk.
 
 use super::{Column, column, table};
 use crate::mpi::Measured;

@@ -1,11 +1,10 @@
-//! What the daemon is to reach in the group `files`.
+//! The daemon's targets in the group `files`.
 
 use super::line;
 use crate::disk::DiskKind;
 use crate::files::{Measured, Variant, figures};
 
-/// Of plain's I/O latency EPCM is to take away at least so many percent on a disk that turns; what the paper's did stands
-/// beside it.
+/// Percent of plain's I/O latency that EPCM must remove at least on a rotating disk, with the percentage that the paper reports.
 const PREDICTED: [(&str, f64, u32); 5] = [
     ("andrew", 90.0, 90),
     ("ldkernel", 80.0, 34),
@@ -13,11 +12,11 @@ const PREDICTED: [(&str, f64, u32); 5] = [
     ("patch", 80.0, 84),
     ("ssh", 80.0, 84),
 ];
-/// What was learnt beside other programs is to take away nearly as much as what was learnt alone.
+/// A model learnt while other programs ran must remove nearly as much as a model learnt alone.
 const SEVERAL: [(&str, &str); 2] = [("multi-glimpse", "glimpse"), ("multi-ld", "ldkernel")];
 const NEARLY: f64 = 0.9;
 
-/// What the daemon is to reach in the group files.
+/// The daemon's targets in the group files.
 pub fn render(all: &[Measured]) -> String {
     let mut out = String::new();
     let gone = |case: &str, disk: &str| {
@@ -53,7 +52,7 @@ pub fn render(all: &[Measured]) -> String {
             let Some(plain) = plain.filter(|_| daemon) else {
                 continue;
             };
-            // Worse is what the two intervals leave no doubt about.
+            // Slower counts only if the two confidence intervals do not overlap.
             let doubt = plain.elapsed.within.unwrap_or(0.0) + one.elapsed.within.unwrap_or(0.0);
             let added = one.elapsed.mean - plain.elapsed.mean;
             let wanted = format!("{} no slower than plain", one.variant.name());

@@ -1,18 +1,18 @@
-//! What is to be reached in the group `mpi`.
+//! The targets of the group `mpi`.
 
 use super::line;
 use crate::mpi::Measured;
 use crate::stats::Spread;
 
-/// A first run saves at least so many percent of the time that a second one saves.
+/// A first run saves at least this percentage of the time that a second one saves.
 const FIRST: f64 = 85.0;
-/// Where ranks compute between reads, so many percent of the waiting are masked.
+/// Where ranks compute between reads, at least this percentage of the waiting is masked.
 const MASKED: f64 = 90.0;
-/// Where there is nothing to gain, this far from plain at most; where runs are recorded as well, that far.
+/// The largest difference from plain if foreread cannot gain anything, and the largest one if runs are recorded as well.
 const HARM: f64 = 0.01;
 const TRACING: f64 = 0.02;
 
-/// What the ranks were to reach: each pattern on each disk as the average of all strides, ranks and MPIs, as in the paper.
+/// The targets of the ranks: each pattern on each disk as the average over all strides, ranks and MPIs, as in the paper.
 pub fn render(all: &[Measured]) -> String {
     let mut out = String::new();
     let mut groups: Vec<(&str, &str)> = all

@@ -1,21 +1,21 @@
-//! The programs, and what each is known to do.
+//! The programs, and the known events of each.
 //!
-//! What a program does is in words, a verb, a file of its folder, and of a read offset and length: `pread data 5000+20`. The verbs:
-//! `begin` a program, `fork`, `open`, `write` (opened to be written to), `stat`, `list`, `fetch` (pages come from the device), `touch`
+//! Events are written in words: a verb, a file of the program's folder, and for a read its offset and length: `pread data 5000+20`. The
+//! verbs: `begin` a program, `fork`, `open`, `write` (open for writing), `stat`, `list`, `fetch` (pages come from the device), `touch`
 //! (a page of a mapping), and the [kinds](foreread_plan::Kind) of reads.
 
-/// A program of `tests/observe`, and what it does when it is given these words.
+/// A program of `tests/observe`, and its events with these arguments.
 pub struct Case {
-    /// What is tried.
+    /// The name of the case.
     pub name: &'static str,
-    /// The source; one of C without its ending.
+    /// The source file; without an extension it is a C source.
     pub program: &'static str,
-    /// The ways to build it: compiler and options, one of which says that something else is missing here if it fails.
+    /// How it is built: compiler and options. A failed build means that this machine lacks something.
     pub compiler: &'static str,
     pub options: &'static [&'static str],
     /// Its arguments. `@NAME` is the path of a file in its folder; `<@NAME` is its standard input.
     pub words: &'static str,
-    /// What it does after its start, in order.
+    /// Its events after its start, in order.
     pub does: &'static str,
 }
 
@@ -49,7 +49,7 @@ const READ: &str =
     "open data, read data 0+1000, read data 1000+8192, read data 9192+8192, read data 17384+2616";
 const PREAD: &str =
     "open data, pread data 12288+100, pread data 0+4096, pread data 19000+1000, read data 0+10";
-/// Reads through a buffer of a page, from start to end.
+/// Reads through a buffer of one page, from start to end.
 const REFILLS: &str = "open data, stdio data 0+4096, stdio data 4096+4096, stdio data 8192+4096, stdio data 12288+4096, \
                        stdio data 16384+3616";
 const QUEUED: &str = "open data, pread data 12288+100, pread data 0+4096, pread data 5000+4100, pread data 19000+1000";
@@ -112,7 +112,7 @@ pub const CASES: &[Case] = &[
     case("getline", "getline", "@data", REFILLS),
     case("fscanf", "fscanf", "@data", REFILLS),
     case("wide characters", "wide", "@data", REFILLS),
-    // glibc does not know where a stream is before its first seek, and reads anew.
+    // glibc does not know a stream's position before the first seek, so it reads again.
     case(
         "fseek",
         "fseek",
@@ -147,7 +147,7 @@ pub const CASES: &[Case] = &[
         "<@data",
         "open data, read data 0+10, open data, read data 0+12",
     ),
-    // libstdc++ reads one byte less than its buffer of 8 KiB holds.
+    // libstdc++ reads one byte less than the size of its 8 KiB buffer.
     case(
         "C++ streams",
         "iostream.cpp",

@@ -1,6 +1,6 @@
-//! What observers deliver of a program, in words.
+//! The events that observers deliver of a program, as words.
 //!
-//! Data flow: a program that runs → [`Watch::poll`] → events of its processes, of the files of one folder → [`Watch::delivered`].
+//! Data flow: a program that runs → [`Watch::poll`] → events of its processes and of the files of one folder → [`Watch::delivered`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use foreread_observe::{Budget, Event, Observer, What};
 
-/// An observer, with what it has delivered.
+/// An observer, with the events that it has delivered.
 pub struct Watch {
-    /// Whether it is the ring of one run: all that is in it is of the program, and forks are not.
+    /// True for the ring of one run: all its events are of the program, and forks are not reported.
     is_ring: bool,
     pub observer: Box<dyn Observer>,
     events: Vec<Event>,
 }
 
 impl Watch {
-    /// The ring of one run.
+    /// A watch of the ring of one run.
     pub fn of_ring(observer: impl Observer + 'static) -> Self {
         Self {
             is_ring: true,
@@ -26,7 +26,7 @@ impl Watch {
         }
     }
 
-    /// One that sees forks.
+    /// A watch of an observer that sees forks.
     pub fn of_kernel(observer: impl Observer + 'static) -> Self {
         Self {
             is_ring: false,
@@ -47,8 +47,8 @@ impl Watch {
         {}
     }
 
-    /// What was delivered of a process and its children, of the files in this folder, in words: of the file at `data` (device and
-    /// inode), that it was fetched, if what the program `does` says so.
+    /// The delivered events of a process and its children, for the files in this folder, as words. Fetches of the file at `data` (device
+    /// and inode) are included only if the program `does` fetch.
     pub fn delivered(
         &mut self,
         pid: u32,
@@ -74,7 +74,7 @@ impl Watch {
         said.words
     }
 
-    /// Whether the end of a process was delivered.
+    /// True if the end of a process was delivered.
     pub fn has_ended(&mut self, pid: u32) -> bool {
         self.poll();
         let ended =
@@ -99,7 +99,7 @@ struct Said<'a> {
 impl Said<'_> {
     /// The name of a file in the folder.
     fn name(&self, path: &Path) -> Option<String> {
-        // A link is named as it was given, and this one leads to the data file here.
+        // A link is reported under its own name, and this one leads to the data file.
         if path == Path::new("/dev/stdin") {
             return Some("data".to_owned());
         }
@@ -130,7 +130,7 @@ impl Said<'_> {
                 program.map(|program| self.programs.insert(pid, program));
                 self.words.push("fork".to_owned());
             }
-            // Whatever else is seen there is the program's.
+            // In a ring all other processes are the program's children.
             _ if self.is_ring && self.family.insert(pid) => {
                 let program = self.programs.get(&self.first).cloned();
                 program.map(|program| self.programs.insert(pid, program));
@@ -142,7 +142,7 @@ impl Said<'_> {
             return;
         }
         match &event.what {
-            // Of a thread, or of a process that goes on with the program of its parent.
+            // The event of a thread, or of a process that continues with its parent's program.
             What::Begin { program, .. } if self.programs.get(&pid) == Some(&program.path) => {}
             What::Begin { program, .. } => {
                 self.programs.insert(pid, program.path.clone());
@@ -203,7 +203,7 @@ impl Said<'_> {
             }
             _ => {}
         }
-        // As often as it takes.
+        // Successive fetches and listings count once, because their number may vary.
         if let [.., before, last] = &self.words[..]
             && before == last
             && ["fetch", "list"].iter().any(|verb| last.starts_with(verb))

@@ -1,39 +1,40 @@
-//! The observers at both doors, and what each does not see: docs/observers.md has the same list, which a test compares.
+//! The observers of both commands ("doors"), and the events that each does not see. docs/observers.md has the same list, which a test
+//! compares.
 
-/// An observer at a door: `foreread run`, or the daemon.
+/// An observer of one door: `foreread run`, or the daemon.
 pub struct Sight {
     pub door: &'static str,
     pub observer: &'static str,
-    /// What it does not deliver, whatever the program.
+    /// Verbs that it does not deliver for any program.
     pub verbs: &'static [Verb],
-    /// What it delivers otherwise of single cases.
+    /// Single cases of which it delivers other events.
     pub cases: &'static [Otherwise],
 }
 
-/// A verb that is not delivered, or as another one.
+/// Verbs that are not delivered, or delivered as another verb.
 pub struct Verb {
     pub verbs: &'static [&'static str],
     pub delivered_as: Option<&'static str>,
     pub why: &'static str,
 }
 
-/// Cases of which something else is delivered.
+/// Cases with other events.
 pub struct Otherwise {
     pub cases: &'static [&'static str],
     pub delivers: Delivers,
     pub why: &'static str,
 }
 
-/// What is delivered instead.
+/// The events that are delivered in place of the case's own.
 #[derive(Clone, Copy)]
 pub enum Delivers {
-    /// Nothing: the library cannot be in the program.
+    /// No events: the library cannot be in the program.
     Nothing,
-    /// This, after the start.
+    /// These events after the start.
     This(&'static str),
-    /// This in place of the first, wherever that is done.
+    /// Each first word is replaced by the second one.
     Instead(&'static [(&'static str, &'static str)]),
-    /// A part, as it comes.
+    /// A varying part of the events.
     Part,
 }
 
@@ -75,7 +76,7 @@ const fn of(cases: &'static [&'static str], delivers: Delivers, why: &'static st
     }
 }
 
-/// Programs that the preload library cannot be in.
+/// Programs that cannot load the preload library.
 const OUTSIDE: Otherwise = of(
     &[
         "a static program",
@@ -88,7 +89,7 @@ const OUTSIDE: Otherwise = of(
     Nothing,
     "the library is not in the program",
 );
-/// Calls that it does not intercept.
+/// System calls that the library does not intercept.
 const PAST: &[&str] = &["io_uring_enter", "io_submit"];
 const SHORT_LIVED: &[&str] = &[
     "fork",
@@ -260,12 +261,12 @@ pub const SIGHTS: &[Sight] = &[
 ];
 
 impl Sight {
-    /// What is delivered otherwise of a case.
+    /// The difference of a case, if it has one.
     pub fn otherwise(&self, case: &str) -> Option<&'static Otherwise> {
         self.cases.iter().find(|one| one.cases.contains(&case))
     }
 
-    /// What is delivered of what a program does.
+    /// The events that are delivered when a program does this.
     pub fn delivered(&self, case: &str, does: &'static str) -> Vec<String> {
         let (does, instead): (_, &[(&str, &str)]) =
             match self.otherwise(case).map(|one| one.delivers) {
@@ -289,7 +290,7 @@ impl Sight {
         words.collect()
     }
 
-    /// The rows of the list of what it does not see, as Markdown.
+    /// The rows of the list of unseen events, as Markdown.
     pub fn rows(&self) -> Vec<String> {
         let at = format!("| {} | {} |", self.door, self.observer);
         let verbs = self.verbs.iter().map(|verb| {

@@ -1,4 +1,4 @@
-/* Says each signal it gets as it comes; SIGTERM ends it. */
+/* Prints each signal when it arrives; SIGTERM ends the program. */
 #include <signal.h>
 #include <stdio.h>
 

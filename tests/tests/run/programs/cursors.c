@@ -1,8 +1,8 @@
-/* Reads a file in all the ways that move a position: copies of descriptors, children, threads, vectors, seeks.
+/* Reads a file in all ways that move a file position: duplicate descriptors, children, threads, vectors, seeks.
  *
  *     cursors FILE [OUT]
  *
- * With OUT, parts of FILE are copied there, too. */
+ * With OUT, parts of FILE are copied there as well. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

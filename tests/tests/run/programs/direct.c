@@ -1,5 +1,4 @@
-/* Reads a file from front to back by system calls of its own, which nobody who stands between a program and
- * its C library sees: direct FILE */
+/* direct FILE: reads a file from front to back by system call instructions of its own, which no library sees. */
 
 #include <fcntl.h>
 #include <stdlib.h>

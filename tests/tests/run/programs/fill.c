@@ -1,4 +1,4 @@
-/* Takes all the memory that it may have, in pieces of 16 KiB, and says how many there were. */
+/* Allocates memory in pieces of 16 KiB until none is left, and prints their number. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-/* hold FILE...: brings files into memory and keeps them there until its input ends. Pages of a mapping are not dropped when
- * somebody empties the page cache. Says "held" when they are there. */
+/* hold FILE...: brings files into memory and keeps them there until its input ends, because pages of a mapping stay in memory when
+ * the page cache is emptied. Prints "held" when all files are in memory. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ int main(int count, char **arguments)
         map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
         if (map == MAP_FAILED)
             return 1;
-        /* What was dropped between being read and being mapped. */
+        /* Reads pages again that were evicted between being read and being mapped. */
         for (long at = 0; at < stat.st_size; at += 4096)
             (void)((volatile char *)map)[at];
         close(fd);

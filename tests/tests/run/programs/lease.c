@@ -1,7 +1,7 @@
 /* lease FILE...
  *
- * Reads each file to its end and closes it, then asks for a write lease of each, which is refused while anybody else has
- * the file open. Asks again for a tenth of a second, and prints how many leases were refused all that time. */
+ * Reads each file to its end and closes it, then requests a write lease of each, which is refused while another process has
+ * the file open. Repeats the request for a tenth of a second, and prints the number of files whose lease was always refused. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* lessee FILE OTHER...
  *
- * Holds a write lease on the file, whose holder the kernel tells by SIGIO, which ends the program, when anybody else opens it.
- * Reads meanwhile the others, at places that nobody foresees the first time, then the file itself, and says whether it has the
- * lease still. */
+ * Holds a write lease on the file. If another process opens the file, the kernel sends SIGIO, which ends the program. Meanwhile
+ * it reads the other files at places that are unpredictable in the first run, then the file itself, and prints whether it still
+ * has the lease. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ int main(int count, char **arguments)
     static char buffer[65536];
     struct timespec pause = {0, 2000000};
     int fd = open(arguments[1], O_RDONLY);
-    /* Who opened it before is allowed to be at it still. */
+    /* A process that opened the file before may still have it open. */
     int tries = 0;
     while (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
         if (errno != EAGAIN || tries++ == 100)

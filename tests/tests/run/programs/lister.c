@@ -1,9 +1,9 @@
 /* lister HOW WORKERS LIST DATA [WORD...]
  *
- * Reads the pages of DATA that LIST names, a line each: the first page, how many, and how often. Worker k of N, a thread
- * or a process, takes the lines k, k + N and so on, and sleeps a little after each (computing would take the processor from
- * foreread on a small machine). HOW is "threads", "processes" or "mapped", by threads through a mapping. The kernel is told
- * not to read ahead, so what is fetched of DATA is what is named and no more. Prints a checksum of all that was read. */
+ * Reads the pages of DATA that LIST names. Each line has the first page, the number of pages, and the number of repetitions.
+ * Worker k of N, a thread or a process, reads the lines k, k + N and so on, and sleeps briefly after each (computing would take
+ * the processor from foreread on a small machine). HOW is "threads", "processes", or "mapped" (threads with a mapping). Kernel
+ * read-ahead is switched off, so only named pages of DATA are fetched. Prints a checksum of the bytes read. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ int main(int count, char **arguments)
     for (int n = 0; n < workers; n++)
         sum += sums[n];
     if (mapping) {
-        /* What is mapped is sampled each 5 ms, from outside: what is touched in the last of them is seen by nobody. */
+        /* Mappings are sampled every 5 ms from outside; touches in the last interval would not be seen. */
         struct timespec rest = {.tv_nsec = 50000000};
         nanosleep(&rest, NULL);
     }

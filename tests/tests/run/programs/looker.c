@@ -1,8 +1,8 @@
 /* looker LIST [AGAIN [PAUSE]]
  *
- * Looks up what LIST names, a line each: "stat PATH", "at PATH" (not through a link), "list PATH", "open PATH", "make PATH"
- * (a new file) or "makedir PATH"; all of it AGAIN times more, each after a PAUSE in us. Names that there are not are passed over. Prints how many
- * entries and bytes were found, and how many names were not. */
+ * Looks up the names in LIST. Each line is "stat PATH", "at PATH" (without following a link), "list PATH", "open PATH",
+ * "make PATH" (a new file) or "makedir PATH", and is preceded by a pause of PAUSE us. The list is repeated AGAIN times. Names
+ * that do not exist are skipped. Prints the number of bytes and entries found, and of missing names. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void look(const char *how, const char *path)
     } else if (!strcmp(how, "makedir")) {
         mkdir(path, 0700);
     } else if (!strcmp(how, "open") || !strcmp(how, "make")) {
-        /* A pipe that nobody writes to is not waited for. */
+        /* A pipe without a writer is not waited for. */
         file = open(path, strcmp(how, "make") ? O_RDONLY | O_NONBLOCK : O_RDWR | O_CREAT, 0600);
         if (file < 0)
             missing++;

@@ -1,4 +1,4 @@
-/* Maps files and touches pages of them, and holds still now and then, so that somebody can look. */
+/* Maps files and touches some of their pages, with pauses in which it can be sampled. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,16 +34,16 @@ static void pages(int fd) {
     volatile char *shared = map(NULL, fd, MAP_SHARED, 256, 64);
     shared[1 * PAGE];
     look();
-    /* Half of it goes, the rest stays to the end. */
+    /* Half of the mapping is removed, the rest stays to the end. */
     munmap((void *)shared, 32 * PAGE);
     shared[33 * PAGE];
     map(NULL, fd, MAP_PRIVATE | MAP_POPULATE, 512, 16);
     volatile char *fixed = map(NULL, fd, MAP_SHARED, 600, 4);
     fixed[0];
     look();
-    /* Other memory takes its place. */
+    /* Other memory replaces the mapping. */
     mmap((void *)fixed, 4 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    /* What has moved is still the same file. */
+    /* A moved mapping is still of the same file. */
     void *old = (void *)map(NULL, fd, MAP_SHARED, 801, 1);
     volatile char *moved = mremap(old, PAGE, 3 * PAGE, MREMAP_MAYMOVE);
     moved[0];

@@ -1,5 +1,5 @@
-/* Reads 300 pages of a file's first half in no order. If there is a file `killer`, it kills its parent then and reads on for
-   a while; if there is that or a file `further`, it reads some pages of the second half in order, and says whether the
+/* Reads 300 pages of a file's first half in no order. If there is a file `killer`, it then kills its parent and reads on for
+   a while. If there is that or a file `further`, it reads some pages of the second half in order, and prints whether the
    kernel reads ahead of it. */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Becomes another program, under a filter that refuses one system call: refused CALL COMMAND... */
+/* refused CALL COMMAND...: executes a command under a filter that refuses one system call. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@ static const struct {
     {"clone", SYS_clone},
 };
 
-/* The value, if it is no failure. */
+/* Ends the program if the call failed. */
 static void check(int value)
 {
     if (value < 0) {

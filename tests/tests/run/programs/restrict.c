@@ -1,5 +1,5 @@
-/* Takes away from itself what a loader needs, and becomes another program: `landlock` allows files below /usr, /etc, /dev and
- * /proc alone, `noexec` has no program run from the mount that argv[2] is on. Ends with 77 where that cannot be done. */
+/* Restricts itself so that a loader lacks something, and executes another program: `landlock` allows only files below /usr, /etc,
+ * /dev and /proc; `noexec` forbids executing programs from the mount of argv[2]. Ends with 77 if the restriction is impossible here. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The value, if it is no failure. */
+/* Returns the value if the call succeeded, or else ends the program. */
 static long check(long value)
 {
     if (value < 0) {
@@ -22,7 +22,7 @@ static long check(long value)
     return value;
 }
 
-/* <linux/landlock.h>, which older systems lack. */
+/* The content of <linux/landlock.h>, which older systems lack. */
 struct rules { uint64_t access; };
 struct __attribute__((packed)) below { uint64_t access; int32_t folder; };
 enum { EXECUTE = 1, READ_FILE = 4, READ_FOLDER = 8, ACCESS = EXECUTE | READ_FILE | READ_FOLDER };

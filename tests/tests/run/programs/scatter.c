@@ -1,9 +1,9 @@
 /* scatter COUNT MICROSECONDS FILE...
  *
  * Reads COUNT pages of each file in turn, far apart, sleeps that long after each (computing
- * would take the processor from foreread on a small machine), and prints a checksum of all it
- * read. What cannot be opened or read is part of the sum; the exit status tells of it. Says
- * "ready" first, so that it can be met half-way. */
+ * would take the processor from foreread on a small machine), and prints a checksum of the
+ * bytes read. Errors of opening and reading are part of the sum, and of the exit status.
+ * Prints "ready" first, so that tests can act while it reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(int count, char **arguments)
     fflush(stdout);
     for (int i = 0; i < files; i++) {
         struct stat stat;
-        /* A FIFO in a file's place must not hold the program up. */
+        /* A FIFO in a file's place must not delay the program. */
         fds[i] = open(arguments[i + 3], O_RDONLY | O_NONBLOCK);
         if (fds[i] < 0) {
             printf("%s: %d\n", arguments[i + 3], errno);

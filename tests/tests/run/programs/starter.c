@@ -1,4 +1,4 @@
-/* starter COMMAND [ARG...]: runs a command as a child, and ends as it does. */
+/* starter COMMAND [ARG...]: runs a command as a child, and ends with its status. */
 
 #include <spawn.h>
 #include <sys/wait.h>

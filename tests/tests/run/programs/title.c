@@ -1,7 +1,7 @@
 /* title
  *
- * Keeps a copy of its environment, as servers and interpreters do, and writes a title over all that the kernel has put there;
- * becomes another user then and starts a program. */
+ * Keeps a copy of its environment, as servers and interpreters do, and overwrites the kernel's copy with a title; then
+ * becomes another user and starts a program. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* walker LIST DATA [MIB]
  *
- * Reads of DATA what LIST names, a line each: offset and length in bytes, in the order of the lines; sleeps a little after
- * each (computing would take the processor from foreread on a small machine). With MIB, DATA is written first, that long,
- * and dropped from memory. Prints a checksum of all that was read. */
+ * Reads the ranges of DATA that LIST names. Each line has an offset and a length in bytes; they are read in order, with a short
+ * sleep after each (computing would take the processor from foreread on a small machine). With MIB, it first writes DATA with
+ * that size and evicts it from memory. Prints a checksum of the bytes read. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* warmup WARM HOT COUNT MICROSECONDS COLD
  *
- * Reads a page of HOT after another WARM times, as fast as it can; then COUNT pages of COLD,
- * far apart, sleeping that long after each; prints a checksum of what it read. */
+ * Reads WARM pages of HOT one after the other, as fast as it can; then COUNT pages of COLD,
+ * far apart, sleeping that long after each; prints a checksum of the bytes read. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
