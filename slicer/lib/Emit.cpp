@@ -149,13 +149,6 @@ private:
                  : "int foreread_pthread_create();");
   }
 
-  // Statements of the program after the call; Result is the call's result.
-  struct After {
-    std::vector<std::string> Statements;
-    bool UsesResult = false;
-    std::string ResultType, Result;
-  };
-
   std::string plain(const Expr *E) const {
     std::string Text;
     llvm::raw_string_ostream Out(Text);

@@ -68,7 +68,6 @@ void Related::keepCall(const CallExpr *Call, const CallSpec &Spec) {
     switch (Spec.parameter(I)) {
     case 'r':
     case 'b':
-    case 'p':
       markPointees(Argument);
       break;
     case 'o':

@@ -101,9 +101,14 @@ static struct aside *take(struct shared_ring *ring) {
     uint64_t at = atomic_load(&ring->tail);
     struct head *head = head_at(ring, at);
     uint32_t size = atomic_load_explicit(&head->size, memory_order_acquire);
-    struct aside *message = size != 0 ? malloc(sizeof *message + size) : NULL;
-    if (message == NULL)
+    if (size == 0)
         return NULL;
+    struct aside *message = malloc(sizeof *message + size);
+    if (message == NULL) {
+        /* The receiver must not wait for more. */
+        atomic_store(&ring->lost, 1);
+        return NULL;
+    }
     *message = (struct aside){.channel = head->channel, .bytes = size - 1};
     copy_out(ring, at + sizeof *head, message->data, message->bytes);
     uint64_t room = room_for(message->bytes);
