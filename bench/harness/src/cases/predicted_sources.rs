@@ -159,7 +159,7 @@ const VERSIONS: [&str; 11] = [
     "1.5.1.0", "1.5.2.6", "1.5.4.1",
 ];
 
-/// Fetches the sources, and makes the patches between them.
+/// Fetches the sources.
 const FETCH: &str = r#"
 number=0
 for version in $VERSIONS; do
@@ -171,37 +171,19 @@ for version in $VERSIONS; do
   (cd $sources; find common compress decompress *.h -name '*.[chS]' | tar cf - -T -) | tar xf - -C trees/$number
   number=$((number + 1))
 done
-mkdir patches
-number=1
-while test -d trees/$number; do
-  diff -Naur trees/$((number - 1)) trees/$number > patches/$number || test $? = 1
-  number=$((number + 1))
-done
-cp -a trees/0 release
 rm -rf fetched unpacked
 "#;
 
-/// Compiles the tree, and then each release up to number $1, patched from the one before.
-const BUILD_RELEASES: &str = r#"
+/// Compiles the tree anew.
+const COMPILE_RELEASE: &str = r#"
 compile() {
+  rm -f build/*.o build/libzstd.a
   for unit in work/*/*.c; do
     name=$(echo ${unit#work/} | tr / -)
     gcc --sysroot=$PWD/tools -O0 -w -DZSTD_DISABLE_ASM -I work -I work/common -c $unit -o build/${name%.c}.o
   done
-  rm -f build/libzstd.a
   ar rcD build/libzstd.a build/*.o
 }
-if test $1 = 0; then
-  compile
-else
-  number=1
-  while test $number -le $1; do
-    patch -s -E -d work -p2 < patches/$number
-    rm -f build/*.o
-    compile
-    number=$((number + 1))
-  done
-fi
 "#;
 
 pub(super) static RELEASES: Data = Data {
@@ -209,8 +191,7 @@ pub(super) static RELEASES: Data = Data {
     make: |dir, _, _| {
         let versions = VERSIONS.join(" ");
         shell(dir, &format!("VERSIONS='{versions}'\n{FETCH}"))?;
-        write(dir, "releases.sh", BUILD_RELEASES)?;
-        shell(dir, "cp -a release work")?;
+        patch_series(dir, "releases.sh", COMPILE_RELEASE)?;
         // Later releases include headers that the first does not.
         let units: Vec<String> = (0..VERSIONS.len())
             .map(|number| {
@@ -226,6 +207,39 @@ pub(super) static RELEASES: Data = Data {
 pub(super) fn releases(dir: &Path, _: &Path, size: Size, _: &Tools) -> Result<Job> {
     let last = size.pick(2, VERSIONS.len() - 1);
     patched(dir, "releases.sh", last, &["build/libzstd.a"])
+}
+
+/// Makes the patches between releases, whose sources are in `trees`, by number.
+const PATCHES: &str = r#"
+mkdir patches
+number=1
+while test -d trees/$number; do
+  diff -Naur trees/$((number - 1)) trees/$number > patches/$number || test $? = 1
+  number=$((number + 1))
+done
+cp -a trees/0 release
+cp -a release work
+"#;
+
+/// Compiles the tree, or each release up to number $1, patched from the one before.
+const BUILD_RELEASES: &str = r#"
+if test $1 = 0; then
+  compile
+else
+  number=1
+  while test $number -le $1; do
+    patch -s -E -d work -p2 < patches/$number
+    compile
+    number=$((number + 1))
+  done
+fi
+"#;
+
+/// Makes the patches between the releases in `trees`, and the script `name` that builds them; `compile` is a shell function of that
+/// name, which compiles the folder `work` anew.
+pub(super) fn patch_series(dir: &Path, name: &str, compile: &str) -> Result<()> {
+    shell(dir, PATCHES)?;
+    write(dir, name, format!("{compile}{BUILD_RELEASES}"))
 }
 
 /// Releases of a package, of which a script compiles the first, or patches and compiles each of those up to a number: the first is

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::data::write;
-use super::predicted_sources::{patched, toolchain};
+use super::predicted_sources::{patch_series, patched, toolchain};
 use crate::case::{Data, Job, Size};
 use crate::tools::{Tools, shell};
 
@@ -54,22 +54,14 @@ fi
 rm -rf apt fetched
 "#;
 
-/// Configures each release, and makes the patches between them, of all that a build uses. Patches make no empty files: the headers
-/// that configure leaves empty get an empty line.
+/// Configures each release, and leaves all that a build uses. Patches make no empty files: the headers that configure leaves empty
+/// get an empty line.
 const CONFIGURE: &str = r#"
 for tree in trees/*; do
   (cd $tree; ./configure CC=gcc CFLAGS='-O0 -w' > said)
   rm -rf $tree/said $tree/regress $tree/contrib $tree/config.log $tree/config.status $tree/.git*
   for header in $(find $tree -name '*.h' -empty); do echo > $header; done
 done
-mkdir patches
-number=1
-while test -d trees/$number; do
-  diff -Naur trees/$((number - 1)) trees/$number > patches/$number || test $? = 1
-  number=$((number + 1))
-done
-cp -a trees/0 release
-cp -a release work
 "#;
 
 /// The libraries that it is linked with, beside those of every C program.
@@ -80,22 +72,12 @@ done
 rm -rf trees
 "#;
 
-/// Compiles the tree, and then each release up to number $1, patched from the one before.
-const BUILD: &str = r#"
+/// Compiles the tree anew.
+const COMPILE: &str = r#"
 compile() {
+  find work -name '*.[oa]' -delete
   make -s -C work BUILDDIR=$PWD/work CC="gcc --sysroot=$PWD/tools" LD="gcc --sysroot=$PWD/tools" > build/said
 }
-if test $1 = 0; then
-  compile
-else
-  number=1
-  while test $number -le $1; do
-    patch -s -E -d work -p2 < patches/$number
-    find work -name '*.[oa]' -delete
-    compile
-    number=$((number + 1))
-  done
-fi
 "#;
 
 /// The releases that could be fetched, a line each.
@@ -111,7 +93,7 @@ pub(super) static SSH: Data = Data {
     make: |dir, _, _| {
         write(dir, "wanted", WANTED)?;
         shell(dir, &format!("{FETCH}{CONFIGURE}"))?;
-        write(dir, "ssh.sh", BUILD)?;
+        patch_series(dir, "ssh.sh", COMPILE)?;
         let units: Vec<String> = (0..fetched(dir)?.lines().count())
             .flat_map(|number| {
                 let tree = format!("trees/{number}");
