@@ -226,6 +226,7 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
         rounds: cli.rounds.unwrap_or(size.pick(3, 5)).max(1),
         exact_rounds: cli.rounds.is_some(),
         size,
+        strace: !cli.no_strace,
         foreread: if cli.no_foreread {
             None
         } else {
@@ -317,7 +318,8 @@ fn bench(cli: &Cli, tools: &Tools) -> Result<()> {
             match case.group {
                 Group::Files => {
                     let how = (&settings, cli.variants());
-                    let measured = files::measure(case, &disk, &data, how, tools, say)?;
+                    let keep = |line: &str| bar.suspend(|| eprintln!("{line}"));
+                    let measured = files::measure(case, &disk, &data, how, tools, say, &keep)?;
                     results.files_figures.push(files::figures::of(&measured));
                     results.files.push(measured);
                 }

@@ -375,6 +375,7 @@ mod tests {
             rounds: 3,
             exact_rounds: false,
             size: Size::Quick,
+            strace: true,
             foreread: None,
         };
         assert_eq!(rounds_for(Purpose::Gain, &settings, 60.0), 1);

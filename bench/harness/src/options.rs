@@ -38,6 +38,9 @@ pub struct Cli {
     /// For the group files, run the paper's sweep: models by the nodes and the order of their partitions.
     #[arg(long, conflicts_with = "variants")]
     sweep: bool,
+    /// For the group files, skip the runs under strace, and with them the times of reads.
+    #[arg(long)]
+    pub no_strace: bool,
     /// After this many minutes, skip the cases that have not begun [default: 9 quick, none otherwise].
     #[arg(long, value_name = "N")]
     pub minutes: Option<u64>,

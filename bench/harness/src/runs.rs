@@ -42,6 +42,8 @@ pub struct Settings {
     pub exact_rounds: bool,
     /// Data sizes.
     pub size: Size,
+    /// True if the group files has runs under strace.
+    pub strace: bool,
     /// The foreread binary; `None` leaves its columns out.
     pub foreread: Option<PathBuf>,
 }

@@ -81,6 +81,15 @@ fn io(run: &Sample) -> f64 {
     (run.seconds - compute(run)).max(0.0)
 }
 
+/// The times of each run in words.
+pub fn times(runs: &[Sample]) -> String {
+    let list = |figure: fn(&Sample) -> f64| {
+        let each = runs.iter().map(|run| format!(" {:.3}", figure(run)));
+        each.collect::<String>()
+    };
+    format!("elapsed{}, I/O{} s", list(|run| run.seconds), list(io))
+}
+
 /// The figures of all variants.
 pub fn of(measured: &Measured) -> Vec<Figures> {
     let plain = measured.of(Variant::Plain);
@@ -181,5 +190,7 @@ pub mod tests {
         // More processor time than elapsed time (two processes at once) counts as no waiting.
         assert!((hot.io_gone.unwrap() - 100.0).abs() < 1e-9);
         assert_eq!(hot.device_mib, Some(3.0));
+        let runs = &measured("andrew", "own", times).series[1].runs;
+        assert_eq!(super::times(runs), "elapsed 1.100 1.300, I/O 0.100 0.300 s");
     }
 }

@@ -79,7 +79,8 @@ impl Measured {
     }
 }
 
-/// Measures `case` on `disk` with the data in `original`; `say` receives the current step.
+/// Measures `case` on `disk` with the data in `original`. `say` receives the current step; `keep` receives the times of each pass
+/// of a variant at its end, so that an interrupt loses none of them.
 pub fn measure(
     case: &Case,
     disk: &Disk,
@@ -87,6 +88,7 @@ pub fn measure(
     (settings, variants): (&Settings, &[Variant]),
     tools: &Tools,
     say: &dyn Fn(&str),
+    keep: &dyn Fn(&str),
 ) -> Result<Measured> {
     say("copying");
     let data = disk.holding(original)?;
@@ -137,9 +139,10 @@ pub fn measure(
                 let variant = series.variant.name();
                 say(&format!("pass {}/{passes} {variant}: {what}", pass + 1));
             };
-            let warm_ups = match pass {
-                0 => runs.job.lesson.times.unwrap_or(WARM_UPS),
-                _ => 1,
+            let warm_ups = match (pass, series.variant) {
+                // Nobody learns.
+                (_, Variant::Plain) | (1.., _) => 1,
+                (0, _) => runs.job.lesson.times.unwrap_or(WARM_UPS),
             };
             let turn = Turn {
                 runs: &runs,
@@ -147,8 +150,15 @@ pub fn measure(
                 variant: series.variant,
                 warm_ups,
                 count,
+                strace: settings.strace,
             };
             let done = turn.take(&scratch.0, &say)?;
+            let times = figures::times(&done.samples);
+            let (name, disk, pass) = (series.variant.name(), disk.kind.name(), pass + 1);
+            keep(&format!(
+                "{} on {disk}, {name}, pass {pass}/{passes}: {times}",
+                case.name
+            ));
             series.runs.extend(done.samples);
             series.reads.add(&done.reads);
             series.status.extend(done.status);
@@ -200,6 +210,7 @@ struct Turn<'a> {
     variant: Variant,
     warm_ups: usize,
     count: usize,
+    strace: bool,
 }
 
 /// The results of a turn.
@@ -234,21 +245,29 @@ impl Turn<'_> {
             }
             daemon.iter_mut().try_for_each(Daemon::check)?;
         }
-        say("what reads take");
-        self.before(lesson, scratch)?;
-        let trace = scratch.join("reads");
-        let watched = latency::watched(&self.runs.job.command, &trace);
-        match self.variant {
-            Variant::Hot => self.runs.hot_run(&watched)?,
-            _ => self.runs.cold_unseen(&watched, "strace")?,
+        let reads = match self.strace {
+            true => self.reads(scratch, say)?,
+            false => Latencies::default(),
         };
-        let reads = latency::read(&trace)?;
         let status = daemon.as_mut().and_then(Daemon::status);
         Ok(Done {
             samples,
             reads,
             status,
         })
+    }
+
+    /// The times of reads, from a run under strace.
+    fn reads(&self, scratch: &Path, say: &dyn Fn(&str)) -> Result<Latencies> {
+        say("what reads take");
+        self.before(&self.runs.job.lesson, scratch)?;
+        let trace = scratch.join("reads");
+        let watched = latency::watched(&self.runs.job.command, &trace);
+        match self.variant {
+            Variant::Hot => self.runs.hot_run(&watched)?,
+            _ => self.runs.cold_unseen(&watched, "strace")?,
+        };
+        latency::read(&trace)
     }
 
     /// One uncounted run from cold.

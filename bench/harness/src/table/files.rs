@@ -18,8 +18,10 @@ pub(super) fn tables(all: &[Measured]) -> String {
         let runs = figures.first().map_or(0, |one| one.runs);
         let title = format!("{} on {}, {runs} runs each", measured.case, measured.disk);
         out += &format!("\n{title}\n\n{}", times(&figures));
-        out += "\nreads, µs, of runs under strace; percent of them up to\n\n";
-        out += &reads(measured, &figures);
+        if measured.series.iter().any(|one| one.reads.calls > 0) {
+            out += "\nreads, µs, of runs under strace; percent of them up to\n\n";
+            out += &reads(measured, &figures);
+        }
         for (variant, reason) in &measured.missing {
             out += &format!("\nwithout {}: {reason}\n", variant.name());
         }
@@ -109,7 +111,9 @@ mod tests {
             (Variant::Plain, &[123.0, 124.0]),
             (Variant::Epcm, &[101.0, 101.5]),
         ];
-        let text = tables(&[measured("multi-glimpse", "network-ssd", times)]);
+        let mut measured = measured("multi-glimpse", "network-ssd", times);
+        measured.series[0].reads.calls = 1;
+        let text = tables(std::slice::from_ref(&measured));
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(WIDTH), "{widest:?}\n{text}");
         assert!(
@@ -118,5 +122,8 @@ mod tests {
         );
         assert_eq!(text.matches("\nepcm").count(), 2, "{text}");
         assert!(text.contains("without preload: it is not there"), "{text}");
+        measured.series[0].reads.calls = 0;
+        let text = tables(&[measured]);
+        assert_eq!(text.matches("\nepcm").count(), 1, "{text}");
     }
 }
