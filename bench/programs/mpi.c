@@ -7,6 +7,8 @@
  *     nested      PIO-Bench, nested strided: two blocks, a block apart, of every STRIDE bytes, COUNT times
  *     segmented   PIO-Bench, segmented: COUNT blocks one after the other, from a part of the rank's own
  *     ior         IOR: the same, with larger blocks
+ *     hacc        HACC-IO, restart: the variables of COUNT particles a rank, one after the other, in requests of BLOCK bytes;
+ *                 of each variable the ranks' slices are neighbours
  *     btio        BTIO, full: COUNT steps, each a collective read of a field of GRID^3 cells of 5 numbers, of which a
  *                 rank has the blocks on a diagonal; the ranks are a square number
  *     tile        mpi-tile-io: one collective read of a tile of 100 x 100 elements of 1024 bytes
@@ -109,11 +111,25 @@ static void close_file(MPI_File file) {
     MPI_File_close(&file);
 }
 
+/* HACC's variables: xx, yy, zz, vx, vy, vz and phi, pid, mask. */
+static void hacc(MPI_File file) {
+    static const int sizes[] = {4, 4, 4, 4, 4, 4, 4, 8, 2};
+    long long variable = 0;
+    for (size_t v = 0; v < sizeof sizes / sizeof *sizes; v++) {
+        long long slice = count * sizes[v];
+        for (long long at = 0; at < slice; at += block)
+            read_at(file, variable + rank * slice + at, slice - at < block ? slice - at : block);
+        variable += ranks * slice;
+    }
+}
+
 static void independent(const char *name) {
     MPI_File file = open_file(MPI_MODE_RDONLY);
     if (!strcmp(name, "single"))
         read_at(file, rank * block * count, block * count);
-    for (long long turn = 0; strcmp(name, "single") && turn < rounds * count; turn++) {
+    for (long long round = 0; !strcmp(name, "hacc") && round < rounds; round++)
+        hacc(file);
+    for (long long turn = 0; strcmp(name, "single") && strcmp(name, "hacc") && turn < rounds * count; turn++) {
         long long i = turn % count;
         if (!strcmp(name, "simple")) {
             read_at(file, i * stride + rank * block, block);
@@ -227,7 +243,7 @@ static void run(const char *name) {
     } else if (!strcmp(name, "flash-corners")) {
         flash(2048, 4, 9 * 9 * 9 * 4);
     } else if (!strcmp(name, "simple") || !strcmp(name, "nested") || !strcmp(name, "segmented") ||
-               !strcmp(name, "ior") || !strcmp(name, "single")) {
+               !strcmp(name, "ior") || !strcmp(name, "hacc") || !strcmp(name, "single")) {
         independent(name);
     } else {
         fail("there is no such case");

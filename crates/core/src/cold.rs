@@ -1,7 +1,8 @@
 //! Decides whether a plan is worth fetching: once, before the program starts.
 //!
 //! The record carries a sample of its plan. Each place of the sample is looked for in memory, without waiting for any device. The
-//! expected gain is the time that the recorded run waited, times the share of the sample that is missing.
+//! expected gain is the time that the recorded run waited, times the share of the sample that is missing; what it waited for in files
+//! that it had written itself, the next run will wait for again.
 //!
 //! Data flow: the record's sample and its foot → [`Look`] → [`Look::pays`].
 
@@ -97,8 +98,10 @@ impl Look {
         let computed = recorded.cpu_ns.map_or(0, |cpu| cpu / processors.max(1));
         let spare = recorded.wall_ns.saturating_sub(computed);
         let waited = recorded.read_ns.max(idle).min(spare);
-        let gain = u128::from(waited) * u128::from(self.missing) / u128::from(self.looked.max(1));
-        Some(gain.try_into().unwrap_or(u64::MAX))
+        let again = recorded.rewritten_ns.min(waited);
+        let others = u128::from(waited - again);
+        let gain = others * u128::from(self.missing) / u128::from(self.looked.max(1));
+        Some(again.saturating_add(gain.try_into().unwrap_or(u64::MAX)))
     }
 }
 
@@ -208,6 +211,22 @@ mod tests {
         assert!(!look(0).pays(&waited, 2) && !look(4).pays(&waited, 2));
         assert!(look(5).pays(&waited, 2) && look(64).pays(&waited, 2));
         assert!(!look(64).pays(&recorded(4_000_000, 1 << 30), 2));
+    }
+
+    #[test]
+    fn files_that_the_program_writes_itself_are_missing_again_in_each_run() {
+        let look = |missing| Look {
+            looked: 64,
+            missing,
+            differences: Vec::new(),
+        };
+        let rewriting = Summary {
+            rewritten_ns: 48_000_000,
+            ..recorded(64_000_000, 1 << 30)
+        };
+        assert_eq!(look(0).gain(&rewriting, 2), Some(48_000_000));
+        assert_eq!(look(32).gain(&rewriting, 2), Some(56_000_000));
+        assert_eq!(look(64).gain(&rewriting, 2), Some(64_000_000));
     }
 
     #[test]

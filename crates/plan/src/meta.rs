@@ -87,6 +87,9 @@ pub struct Summary {
     /// Among uses of names that waited for a device, half took at most this, in ns; `None` if there were too few.
     #[serde(default)]
     pub name_wait_ns: Option<u64>,
+    /// Time the program waited in files that it had written itself, in ns, summed over threads. No later run finds these in memory.
+    #[serde(default)]
+    pub rewritten_ns: u64,
     /// Bytes read from devices during the run, if the kernel counts them.
     pub device_bytes: Option<u64>,
     /// Accesses that could not be recorded, because a ring was full or a limit reached.

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
+use foreread_core::cold::WORTH;
 use foreread_plan::format::{Ending, Outline, Reader};
 use foreread_plan::{Advice, FileId, FileMeta, Identity, PathMap};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -185,6 +186,11 @@ impl Recorded {
         reader.as_mut().ok()?.take()
     }
 
+    /// Another reader of the record of this very command.
+    pub(super) fn reader_anew(&self) -> Option<Box<Reader>> {
+        self.outline()?.open().ok().map(Box::new)
+    }
+
     fn whole(&self) -> &Whole {
         self.whole.get_or_init(|| {
             let opened = self.outline.as_ref().map(|outline| outline.open());
@@ -223,6 +229,23 @@ impl Recorded {
     /// True if the file is not followed.
     pub(super) fn skips(&self, file: FileId) -> bool {
         self.whole().skipped.contains(&file)
+    }
+
+    /// True if the recorded run wrote the file itself, so that the next run may write and read one like it.
+    pub(super) fn is_rewritten(&self, file: FileId) -> bool {
+        self.skips(file) && !self.is_left_alone(file)
+    }
+
+    /// The files that the recorded run wrote itself, in the order in which it met them.
+    pub(super) fn rewritten(&self) -> impl Iterator<Item = (FileId, &FileMeta)> {
+        let files = self.whole().files.iter().map(|(&id, meta)| (id, meta));
+        files.filter(|(id, _)| self.is_rewritten(*id))
+    }
+
+    /// True if this command waited, when recorded, for what it had written itself, so long that prefetching it pays.
+    pub(super) fn rereads(&self) -> bool {
+        let summary = self.outline().and_then(Outline::summary);
+        summary.is_some_and(|summary| summary.rewritten_ns >= WORTH)
     }
 
     /// True if reads of a recorded file do not count: the program drops its pages itself, or the file is spared.

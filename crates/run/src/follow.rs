@@ -3,21 +3,24 @@
 //! Data flow: the watcher's accesses → [`Follower`] → [`Session`] with the source of signatures → [`Followed`].
 
 use std::collections::{BTreeMap, HashSet};
+use std::iter;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Context;
 use foreread_backend::{Backend, Collective, PageCache, SharedCache};
-use foreread_core::{Left, SoFar};
+use foreread_core::{Left, SoFar, Trace as _};
 use foreread_engine::{Config, Engine, IDLE_READS, Session};
 use foreread_plan::{Access, FileId, FileMeta, PAGE, Seen, Sequence, ThreadId, ThreadMeta};
 use foreread_profiles::Profiles;
+use foreread_sources::Rewritten;
 use foreread_sources::signature::{Learnt, Roles, Signatures};
 use foreread_sys::memory;
 
 use super::files::{Recorded, Trouble};
-use super::report::{FileFates, Report};
+use super::recording::Recording;
+use super::report::{FileFates, REWRITTEN, Report};
 use super::user_space::UserSpace;
 use super::watch::Sink;
 use crate::profile::chosen;
@@ -55,6 +58,9 @@ impl Followed {
     /// Adds the result of the guesses about files that the record does not have.
     pub(super) fn and(mut self, guessed: Self) -> Self {
         if let (Some(report), Some(other)) = (&mut self.report, guessed.report) {
+            // Only the guesses were shown the reads of files that the program wrote itself.
+            let own = other.strands.iter().filter(|one| one.name == REWRITTEN);
+            report.reads += own.map(|one| one.reads).sum::<u64>();
             // Both were shown these reads.
             let missed = report.ledger.missed;
             report.ledger = [report.ledger, other.ledger].into_iter().sum();
@@ -89,9 +95,11 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Starts guessing, for a rank with a part of the collective cache or for any other program. Observation times count from `start`.
+    /// Starts guessing, for a rank with a part of the collective cache or for any other program. Files that the program writes itself are
+    /// expected to be read as in this record. Observation times count from `start`.
     pub(super) fn start(
         guesses: Guesses,
+        recorded: Option<Arc<Recorded>>,
         collective: Option<Collective>,
         start: Instant,
     ) -> anyhow::Result<Self> {
@@ -99,6 +107,7 @@ impl Follower {
         let (devices, unmeasured) = (Devices::default(), Trouble::default());
         let (met, why_not) = (Arc::clone(&devices), Arc::clone(&unmeasured));
         let part = collective.clone();
+        let names = roles.clone();
         let make = move || {
             let profiles = Profiles::load().unwrap_or_else(|why| {
                 why_not.get_or_init(|| format!("{:#}", anyhow::Error::from(why)));
@@ -116,7 +125,14 @@ impl Follower {
             };
             let signatures = Signatures::new().with_learnt(learnt);
             let engine = Engine::new(backend, config);
-            let engine = engine.with_strand("signatures", Box::new(signatures));
+            let mut engine = engine.with_strand("signatures", Box::new(signatures));
+            if let Some(recorded) = &recorded {
+                let mut recording = Recording::of_rewritten(recorded);
+                let files = recorded.rewritten();
+                let files = files.map(|(id, meta)| (names.of(&meta.path), id));
+                let rewritten = Rewritten::new(files, iter::from_fn(move || recording.next()));
+                engine = engine.with_strand(REWRITTEN, Box::new(rewritten));
+            }
             engine.with_profiles(move |dev, device| {
                 let (profile, said) = chosen(device, profiles.of(dev));
                 if let Ok(mut met) = met.lock() {

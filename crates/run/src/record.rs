@@ -165,6 +165,7 @@ impl Recorder {
             wait_ns: waits.scattered.ninth_tenth(),
             onward_wait_ns: waits.onward.ninth_tenth(),
             name_wait_ns: waits.names.median(),
+            rewritten_ns: waits.rewritten_ns,
             ..summary
         })?;
         part::cut(ended, &self.place, limits)

@@ -29,6 +29,8 @@ pub(super) struct Recording {
     trouble: Trouble,
     files: Arc<Recorded>,
     collective: Option<Collective>,
+    /// True if it has the accesses to files that the recorded run wrote itself, and no others.
+    of_rewritten: bool,
 }
 
 impl Recording {
@@ -44,11 +46,21 @@ impl Recording {
             trouble: Arc::clone(trouble),
             files: Arc::clone(files),
             collective,
+            of_rewritten: false,
+        }
+    }
+
+    /// The accesses to files that the recorded run wrote itself.
+    pub(super) fn of_rewritten(files: &Arc<Recorded>) -> Self {
+        Self {
+            reader: files.reader_anew(),
+            of_rewritten: true,
+            ..Self::new(files, &Trouble::default(), None)
         }
     }
 
     fn reader(&mut self) -> Option<&mut Reader> {
-        if self.reader.is_none() {
+        if self.reader.is_none() && !self.of_rewritten {
             self.reader = self.files.reader();
         }
         self.reader.as_deref_mut()
@@ -62,10 +74,15 @@ impl Recording {
         }
     }
 
-    /// The next access to a file that is followed.
+    /// The next access to one of its files.
     fn advance(&mut self) -> Option<Access> {
         loop {
             match self.reader()?.next_access()? {
+                Ok(access) if self.of_rewritten => {
+                    if self.files.is_rewritten(access.file) {
+                        return Some(access);
+                    }
+                }
                 Ok(access) if self.files.skips(access.file) => {}
                 Ok(access) => return Some(access),
                 Err(why) => {
@@ -88,7 +105,9 @@ impl Trace for Recording {
             access.extent = first;
             self.touched = rest.map(|extent| Access { extent, ..access });
         }
-        access.file = self.files.first_name(access.file);
+        if !self.of_rewritten {
+            access.file = self.files.first_name(access.file);
+        }
         if access.kind.asks()
             && let Some(collective) = &self.collective
         {

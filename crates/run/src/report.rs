@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// The name of the strand that follows a record.
 pub(super) const REPLAY: &str = "replay";
 
+/// The name of the strand that expects the recorded reads of files that the program writes itself.
+pub(super) const REWRITTEN: &str = "rewritten";
+
 /// The state of prefetching at the program's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {

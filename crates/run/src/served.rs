@@ -168,6 +168,7 @@ impl Plan {
             trouble: self.trouble,
             overtaken: FxHashSet::default(),
             written: FxHashSet::default(),
+            rereads: false,
         })
     }
 
@@ -221,6 +222,8 @@ pub(super) struct Served {
     overtaken: FxHashSet<FileId>,
     /// Files that this run has written itself, or that are left alone: their reads do not count.
     written: FxHashSet<FileId>,
+    /// True if the program has waited for a read of one of these.
+    rereads: bool,
 }
 
 impl Served {
@@ -231,7 +234,12 @@ impl Served {
 
     /// True if the program has waited for a read that the record does not have.
     pub(super) fn has_strayed(&self) -> bool {
-        self.session.has_strayed()
+        self.session.has_strayed() || self.rereads && self.recorded.rereads()
+    }
+
+    /// The record, if the recorded run waited for what it had written itself.
+    pub(super) fn rewritten(&self) -> Option<&Arc<Recorded>> {
+        Some(&self.recorded).filter(|recorded| recorded.rereads())
     }
 
     /// Bytes of the plan requested so far, or found in memory, and of these, bytes that the program has read.
@@ -252,7 +260,7 @@ impl Served {
 
     /// True if nothing is left to fetch or to observe.
     pub(super) fn is_over(&self) -> bool {
-        self.session.is_over()
+        self.session.is_over() && !self.recorded.rereads()
     }
 
     /// True if the record is damaged, as far as is known.
@@ -349,9 +357,13 @@ impl Sink for Served {
             if sequence.first.waited() {
                 self.session.named(file);
             }
-        } else if kind.reads() && !self.written.contains(&file) {
-            let pages = sequence.extent().pages();
+        } else if kind.reads() {
             let waited = sequence.first.waited();
+            if self.written.contains(&file) {
+                self.rereads |= waited;
+                return;
+            }
+            let pages = sequence.extent().pages();
             self.session.read(file, pages, waited, sequence.count());
         }
     }

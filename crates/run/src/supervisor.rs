@@ -4,6 +4,8 @@
 
 mod close;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_backend::Collective;
@@ -198,9 +200,13 @@ impl Supervisor {
 
     /// Starts a session for an unknown program, now that a read has waited. Before that there was nothing to gain.
     fn guess(&mut self, guesses: Guesses) {
-        match Follower::start(guesses, self.collective.clone(), self.started) {
+        let recorded = self.sinks.served.as_ref().and_then(Served::rewritten);
+        let recorded = recorded.map(Arc::clone);
+        match Follower::start(guesses, recorded, self.collective.clone(), self.started) {
             Ok(mut follower) => {
-                for (id, meta) in self.watch.files().all_met() {
+                // Files of one role are known by their order.
+                let met: BTreeMap<_, _> = self.watch.files().all_met().collect();
+                for (id, meta) in met {
                     follower.file(id, meta);
                 }
                 self.sinks.follower = Some(follower);

@@ -87,6 +87,12 @@ impl AllAsked {
         self.requests.get_mut(&(last, id))
     }
 
+    /// The requests that may serve this entry.
+    pub(crate) fn from(&self, ordinal: u64) -> impl Iterator<Item = &Asked> {
+        let requests = self.requests.range((ordinal, RequestId(0))..);
+        requests.map(|(_, asked)| asked)
+    }
+
     /// An entry is read or given up, or is asked for once more. Returns the pages to release from the budget.
     pub(crate) fn served(&mut self, ordinal: u64) -> u64 {
         let key = self.serving.remove(&ordinal);

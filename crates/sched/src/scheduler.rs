@@ -226,6 +226,20 @@ impl Scheduler {
         matched
     }
 
+    /// The program waited for a read that no request brings: an entry of it that was requested earlier, and found in memory, was evicted
+    /// since, as a fetched page may be.
+    pub fn waited(&mut self, strand: StrandId, file: FileId, matched: &Matched) {
+        let asked = &self.plans[strand.0].asked;
+        for (ordinal, taken) in matched.consumed.iter().filter(|(_, taken)| taken.admitted) {
+            let start = taken.pages.start;
+            let mut requests = asked.from(*ordinal).map(|asked| &asked.request);
+            let request = requests.find(|one| one.file == file && one.pages.contains(&start));
+            if request.is_some_and(|one| !self.in_flight.contains_key(&one.id)) {
+                self.budget.lost(taken.pages.end - start);
+            }
+        }
+    }
+
     /// These pages will not be read after all: they no longer count in the budget, and count as wrong for the strand.
     pub fn give_up(&mut self, strand: StrandId, file: FileId, pages: Range<u64>) {
         self.drop_out(strand, file, pages, true);

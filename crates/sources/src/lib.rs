@@ -4,6 +4,7 @@
 //! what to do with them; a source makes no system call and has no clock. One source per file:
 //!
 //! - [`Replay`]: accesses that are known in their order, for measurements.
+//! - [`Rewritten`]: accesses of an earlier run to files that it wrote itself, in the files that this run writes in their place.
 //! - [`AccessList`]: the program itself, handing over its list.
 //! - [`Null`]: predicts nothing; for measurements of the engine's own cost.
 //! - [`signature`]: patterns of reads, recognised in this run or learnt from earlier ones.
@@ -16,6 +17,7 @@ mod access_list;
 pub mod files;
 mod null;
 mod replay;
+mod rewritten;
 pub mod signature;
 mod streams;
 
@@ -24,6 +26,7 @@ use foreread_plan::{Expected, Name, Seen};
 pub use access_list::{AccessList, Counts, Draft, Entry, Feed, Match, RegionId};
 pub use null::Null;
 pub use replay::Replay;
+pub use rewritten::Rewritten;
 pub use streams::{Streams, goes_on, is_front_to_back};
 
 /// The origin of a source's knowledge.

@@ -73,6 +73,12 @@ pub const TESTS: &[Test] = &[
         beside_a_record,
     ),
     (
+        "files_that_a_program_writes_itself_are_fetched_as_it_read_them_when_recorded",
+        QUICK,
+        &[],
+        rewritten,
+    ),
+    (
         "a_mount_whose_path_is_not_utf8_hides_no_other_mount",
         QUICK,
         &[Need::Root, Need::Command("unshare")],
@@ -206,10 +212,33 @@ fn own() {
     assert_helped(&outcome);
 }
 
-fn nothing() {
+fn rewritten() {
+    let lab = Lab::new();
+    lab.program("walker", &[]);
+    list(&lab, "list", &random());
+    // Each run's file has another name and the same role.
+    let command = ["/bin/sh", "-c", "exec ./walker list swap-$$ 64"];
+    let plain = lab.plain(&command);
+    let recorded = lab.run(&command);
+    recorded.assert_as(&plain);
+    recorded.check_mode("recorded");
+    let outcome = lab.run(&command);
+    outcome.assert_as(&plain);
+    let sources = outcome.account["sources"].as_array().expect("sources");
+    let rewritten = sources.iter().find(|one| one["name"] == "rewritten");
+    let issued = rewritten.and_then(|one| one["ledger"]["issued"].as_u64());
+    check!(issued.is_some_and(|issued| issued > 0), "{outcome:?}");
+}
+
+/// Reads in no order.
+fn random() -> Reads {
     // A step that shares no factor with the number of pages, squared: no two distances are equal.
     let scattered = |n: u64| (n * n * 7919 + n * 31) % (SIZE / PAGE) * PAGE;
-    let random: Reads = (0..2000).map(|n| (scattered(n), PAGE)).collect();
+    (0..2000).map(|n| (scattered(n), PAGE)).collect()
+}
+
+fn nothing() {
+    let random = random();
     let sequential: Reads = (0..2000).map(|n| (n * PAGE, PAGE)).collect();
     for reads in [random, sequential] {
         let (_, outcome) = first(&reads, &[]);

@@ -28,6 +28,9 @@ const STEPS_SPAN: (u64, u64) = (96 * MIB, 1632 * MIB);
 /// Strides of a pattern whose data grow with them, quick and full: as many as the data of the longest stride has room for.
 const INTERLEAVED: (u64, u64) = (24, 96);
 
+/// Bytes of a particle of HACC: seven variables of 4 bytes, one of 8, one of 2.
+const PARTICLE: u64 = 38;
+
 const TODAY: &[DiskKind] = &[DiskKind::Nfs, DiskKind::Striped];
 const NFS: &[DiskKind] = &[DiskKind::Nfs];
 
@@ -40,6 +43,8 @@ enum Count {
     Interleaved(u64),
     /// As many blocks of this many bytes as a rank's share of the span has room for.
     Blocks(u64),
+    /// As many particles of HACC as a rank's share of the span has room for.
+    Particles,
     /// BTIO's steps.
     Steps,
     /// As in the pattern's words.
@@ -104,6 +109,8 @@ const PATTERNS: &[Pattern] = &[
     Pattern { name: "whole-4m", about: "simple strided, 4 MiB, all of it read", words: &["simple"], count: Count::Interleaved(4 * MIB), ..ROW },
     Pattern { name: "segmented", about: "PIO-Bench, segmented, 4 KiB one after the other", words: &["segmented"], count: Count::Blocks(4096), ..ROW },
     Pattern { name: "ior", about: "IOR, 32 KiB one after the other", words: &["ior", "-b", "32768"], count: Count::Blocks(32768), quick: &[4], ..ROW },
+    Pattern { name: "hacc", about: "HACC-IO's restart, 256 KiB: nine variables, a slice of each a rank", words: &["hacc", "-b", "262144"],
+        count: Count::Particles, ranks: &[2, 4], quick: &[2, 4], disks: TODAY, ..ROW },
     Pattern { name: "btio", about: "BTIO class B, collective steps", words: &["btio"], count: Count::Steps, ranks: &[4, 9, 16], quick: &[4], ..ROW },
     Pattern { name: "compute-1m", about: "simple strided, 2 ms of computing a read", words: &["simple", "-c", "2000"], count: Count::Strides(MIB), ranks: &[2, 4], quick: &[2], ..ROW },
     Pattern { name: "tile", about: "mpi-tile-io, one collective read a rank", words: &["tile"], quick: &[4], ..HARMLESS },
@@ -211,6 +218,7 @@ impl Ranks {
                 size.pick(INTERLEAVED.0, INTERLEAVED.1)
             }
             Count::Blocks(block) => span / block / u64::from(self.ranks),
+            Count::Particles => span / PARTICLE / u64::from(self.ranks),
             Count::Steps => size.pick(STEPS.0, STEPS.1),
             Count::Given => return words,
         };
@@ -303,7 +311,7 @@ mod tests {
         fill(&file, 4 * MIB, 1).unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let each = |pieces: &dyn Fn(usize) -> Pieces| (0..2).map(pieces).collect::<Vec<_>>();
-        let patterns: [(&str, Vec<Pieces>); 6] = [
+        let patterns: [(&str, Vec<Pieces>); 7] = [
             (
                 "simple -s 65536 -b 32768 -n 2",
                 each(&|rank| vec![(rank * 32768, 32768), (65536 + rank * 32768, 32768)]),
@@ -322,6 +330,20 @@ mod tests {
             (
                 "ior -b 4096 -n 2",
                 each(&|rank| vec![(rank * 8192, 4096), (rank * 8192 + 4096, 4096)]),
+            ),
+            (
+                "hacc -b 8192 -n 4096",
+                each(&|rank| {
+                    // Before each variable, those of both ranks' earlier ones.
+                    let sizes = [4, 4, 4, 4, 4, 4, 4, 8, 2];
+                    let slice = |v: usize| {
+                        let before: usize = sizes[..v].iter().sum();
+                        2 * before * 4096 + rank * sizes[v] * 4096
+                    };
+                    let pieces = |v: usize| (0..sizes[v] * 4096 / 8192).map(move |n| n * 8192);
+                    let all = (0..9).flat_map(|v| pieces(v).map(move |at| (slice(v) + at, 8192)));
+                    all.collect()
+                }),
             ),
             (
                 "single -b 4096 -n 2",
@@ -371,7 +393,9 @@ mod tests {
                     _ => size.pick(SPAN.0, SPAN.1),
                 };
                 let needed = match (work.pattern.count, work.pattern.words[0]) {
-                    (Count::Strides(_) | Count::Blocks(_), _) => size.pick(SPAN.0, SPAN.1),
+                    (Count::Strides(_) | Count::Blocks(_) | Count::Particles, _) => {
+                        size.pick(SPAN.0, SPAN.1)
+                    }
                     (Count::Interleaved(stride), _) => {
                         size.pick(INTERLEAVED.0, INTERLEAVED.1) * stride
                     }

@@ -110,6 +110,10 @@ impl<B: Backend> Engine<B> {
                 continue;
             }
             let matched = self.scheduler.observe(strand.id, access);
+            // What the program wrote itself was in memory when it was asked for.
+            if entered.missed > 0 && !entered.ours && self.written.contains(&access.file) {
+                self.scheduler.waited(strand.id, access.file, &matched);
+            }
             strand.knew = matched.known;
             known |= matched.known;
             taken |= !matched.consumed.is_empty();
@@ -161,8 +165,8 @@ impl<B: Backend> Engine<B> {
                 // Foreseeing pages that are in memory anyway, such as a page read again and again, is of no use.
                 let ours = strand.read.there + strand.read.under_way > 0;
                 strand.weigh_guess(ours || access.waited());
-            } else if self.written.contains(&access.file) {
-                // Data written by the run itself was neither foreseen nor missed.
+            } else if self.written.contains(&access.file) && !strand.knew {
+                // Data written by the run itself was not missed.
                 continue;
             }
             strand.reads += 1;

@@ -19,6 +19,8 @@ const SHARE: u64 = 10;
 /// The order of one file's reads, which shows whether the kernel's read-ahead serves the file.
 pub(super) struct ReadingOrder {
     pub(super) meta: FileMeta,
+    /// Waiting of its reads, in ns.
+    waited: u64,
     reads: u64,
     /// In bytes, by those.
     bytes: u64,
@@ -32,6 +34,7 @@ impl ReadingOrder {
     pub(super) fn of(meta: FileMeta) -> Self {
         Self {
             meta,
+            waited: 0,
             reads: 0,
             bytes: 0,
             onward: 0,
@@ -48,6 +51,9 @@ impl ReadingOrder {
             return false;
         }
         let begun = self.reads > 0;
+        if first.waited() {
+            self.waited += first.took * sequence.count();
+        }
         self.reads += sequence.count();
         self.bytes += sequence.extent().len;
         let offset = first.extent.offset;
@@ -57,6 +63,14 @@ impl ReadingOrder {
         self.whole += u64::from(whole) + u64::from(sequence.more);
         self.end = sequence.extent().end();
         onward && begun
+    }
+
+    /// Waiting in the file if the program wrote it itself, in ns.
+    pub(super) fn rewritten_ns(&self) -> u64 {
+        match self.meta.written && self.meta.advice != Advice::Dropped {
+            true => self.waited,
+            false => 0,
+        }
     }
 
     pub(super) fn advice(&self) -> Advice {
@@ -82,6 +96,8 @@ pub(crate) struct Waits {
     pub(super) onward: Sample,
     /// Uses of names: each waits for one read or several.
     pub(super) names: Sample,
+    /// Of reads of files that the program wrote itself, in ns.
+    pub(super) rewritten_ns: u64,
 }
 
 impl Waits {

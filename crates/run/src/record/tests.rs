@@ -73,6 +73,30 @@ fn what_was_written_soon_after_a_flush_survives_a_kill_though_nothing_follows_it
 }
 
 #[test]
+fn waits_in_files_that_the_program_wrote_itself_are_summed_up() {
+    let waits = |written, advice| {
+        let mut order = order(Kind::Pread, 0..0);
+        order.meta.written = written;
+        order.meta.advice = advice;
+        for took in [9_000_000, 100] {
+            let read = Access {
+                file: FileId(0),
+                extent: Extent::new(0, 4096),
+                thread: ThreadId(0),
+                kind: Kind::Pread,
+                start: 0,
+                took,
+            };
+            order.read(&read.into());
+        }
+        order.rewritten_ns()
+    };
+    assert_eq!(waits(true, Advice::Normal), 9_000_000);
+    assert_eq!(waits(false, Advice::Normal), 0);
+    assert_eq!(waits(true, Advice::Dropped), 0, "it drops the pages itself");
+}
+
+#[test]
 fn a_few_slow_reads_among_many_do_not_make_a_slow_device() {
     let mut waits = Waits::default();
     for n in 0..200_000u64 {

@@ -2,7 +2,7 @@
  *
  * Reads the ranges of DATA that LIST names. Each line has an offset and a length in bytes; they are read in order, with a short
  * sleep after each (computing would take the processor from foreread on a small machine). With MIB, it first writes DATA with
- * that size and evicts it from memory. Prints a checksum of the bytes read. */
+ * that size, past memory. Prints a checksum of the bytes read. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,11 +13,12 @@
 
 enum { LONGEST = 1 << 20 };
 
-static unsigned char bytes[LONGEST];
+static unsigned char bytes[LONGEST] __attribute__((aligned(4096)));
 
 static int written(const char *name, long mib)
 {
-    int data = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    /* Past memory: advice to drop it would be observed. */
+    int data = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0600);
     if (data < 0)
         return -1;
     for (long at = 0; at < mib; at++) {
@@ -26,9 +27,9 @@ static int written(const char *name, long mib)
         if (write(data, bytes, LONGEST) != LONGEST)
             return -1;
     }
-    if (fsync(data) || posix_fadvise(data, 0, 0, POSIX_FADV_DONTNEED))
+    if (fsync(data) || close(data))
         return -1;
-    return data;
+    return open(name, O_RDONLY);
 }
 
 int main(int count, char **arguments)

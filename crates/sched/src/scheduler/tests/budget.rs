@@ -78,6 +78,28 @@ fn by_position_a_smaller_target_has_what_is_read_next_fetched_before_what_is_rea
 }
 
 #[test]
+fn pages_found_in_memory_and_evicted_before_their_read_lower_the_target_and_late_ones_do_not() {
+    let target_after = |found: bool, pages: &[u64]| {
+        let mut disk = ssd(100_000, 512);
+        let mut scheduler = scheduler(&scattered(2000), 1024);
+        for request in scheduler.next(0, &mut disk) {
+            if found {
+                scheduler.completed(request.id, false, 1);
+            }
+        }
+        for page in pages {
+            let matched = observe(&mut scheduler, &read(*page));
+            scheduler.waited(SOLE, FileId(0), &matched);
+        }
+        scheduler.budget().target()
+    };
+    let pages = scattered(700);
+    assert!(target_after(true, &pages[..100]) < 1024);
+    assert_eq!(target_after(false, &pages[..100]), 1024, "on their way");
+    assert_eq!(target_after(true, &pages[600..]), 1024, "not requested");
+}
+
+#[test]
 fn entries_passed_over_hold_no_room_in_a_small_budget() {
     let mut disk = ssd(100_000, 100_000);
     let mut scheduler = scheduler(&scattered(8000), 256);
