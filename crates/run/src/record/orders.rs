@@ -52,7 +52,8 @@ impl ReadingOrder {
         }
         let begun = self.reads > 0;
         if first.waited() {
-            self.waited += first.took * sequence.count();
+            let waited = first.took.saturating_mul(sequence.count());
+            self.waited = self.waited.saturating_add(waited);
         }
         self.reads += sequence.count();
         self.bytes += sequence.extent().len;

@@ -231,7 +231,8 @@ impl Writing {
             self.file.signatures(self.lessons.signatures(roles))?;
         }
         for (id, order) in (0..).zip(self.orders) {
-            self.waits.rewritten_ns += order.rewritten_ns();
+            let rewritten = &mut self.waits.rewritten_ns;
+            *rewritten = rewritten.saturating_add(order.rewritten_ns());
             let advice = order.advice();
             if advice != Advice::Normal && !self.keeps_advice {
                 let meta = FileMeta {
