@@ -151,6 +151,7 @@ static void at_once(void) {
     static unsigned char block[PAGE];
     MPI_Status status;
     unsigned long wrong = 0;
+    all("before");
     for (int round = 0; round < 200; round++) {
         int writer = round % ranks;
         MPI_Offset at = (MPI_Offset)(round % 14) * PAGE + round * 17;

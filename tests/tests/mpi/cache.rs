@@ -273,6 +273,7 @@ fn at_once(mpi: Mpi) {
         let wrong = wrong.iter().filter(|line| line.contains("wrong"));
         assert!(wrong.clone().all(|line| line.ends_with("wrong 0")));
         assert_eq!(wrong.count(), 3);
+        // Served before the first write.
         assert!(ran.served() > 0 && ran.sum("voided") > 0, "{how}");
     }
 }

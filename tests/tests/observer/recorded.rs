@@ -388,15 +388,16 @@ fn refused() {
 
 fn full() {
     let stage = Stage::new();
-    let output = Command::new(foreread())
-        .args(["record", "--observer", "ebpf", "-o"])
-        .args([&stage.path("kept.fr"), Path::new("--"), Path::new("dd")])
-        .args(["bs=16", "of=/dev/null", "status=none"])
-        .arg(format!("if={}", stage.data().display()))
-        .env("XDG_DATA_HOME", stage.path("home"))
-        .env("FOREREAD_EBPF_RING", "4096")
-        .output()
-        .expect("foreread");
+    // foreread is stopped during the reads, so that it takes no event from the ring.
+    let script = format!(
+        "kill -STOP $PPID; dd bs=16 of=/dev/null status=none if={}; kill -CONT $PPID",
+        stage.data().display()
+    );
+    let output = record(&stage, "ebpf", Path::new("sh"), |foreread| {
+        foreread
+            .args(["-c", &script])
+            .env("FOREREAD_EBPF_RING", "4096");
+    });
     let said = said(&output);
     assert!(output.status.success(), "{output:?}");
     assert!(
