@@ -16,7 +16,7 @@
  *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; make them valid by compare-and-swap, but only if the
  *    generation is the same. So a page that was made void during its fill never becomes valid.
  *  - State: all valid parts of the page are at least as new as `version`, a state of the file (its size and times). The filler asks
- *    for the state after the claim and before the read. A new state starts the next generation, without valid parts. Only one thread
+ *    for the state after the claim and before the read. Another state starts the next generation, without valid parts. Only one thread
  *    of the owner at a time sets a state.
  *  - Void: the next generation, without valid parts. A page is made void when its file has changed, and before its slot gets another
  *    page. Parts that are being filled stay marked until their filler is done, because it still writes to the page's memory.

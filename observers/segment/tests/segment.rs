@@ -124,6 +124,27 @@ fn a_page_that_is_made_void_while_it_is_filled_is_lost() {
 }
 
 #[test]
+fn parts_of_a_new_page_that_are_filled_at_once_are_all_kept() {
+    let segment = Segment::create(64 * PAGE).unwrap();
+    let file = file(4 * PAGE);
+    // The second time the slot has had another page, in another state of its file.
+    for (page, version) in [(1, VERSION), (2, VERSION + 1)] {
+        let claim = |parts| match segment.claim(&key(page), parts, 0, false) {
+            Claim::Fill(fill) => fill,
+            other => panic!("{other:?}"),
+        };
+        let mut fills = [claim(0x0fff), claim(0xf000)];
+        for fill in fills.iter_mut().rev() {
+            let parts = fill.parts();
+            fill.from_file(file.as_fd(), parts, version).unwrap();
+        }
+        assert_eq!(fills.map(Fill::commit), [0x0fff, 0xf000]);
+        assert_eq!(segment.resident(&key(page)), 0xffff);
+    }
+    assert_eq!(segment.counts().lost, 0);
+}
+
+#[test]
 fn a_fill_that_is_given_up_can_be_begun_again() {
     let segment = Segment::create(PAGE).unwrap();
     let file = file(PAGE);
