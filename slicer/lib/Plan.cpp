@@ -119,9 +119,10 @@ void Plan::nameFunctions() {
     Names[F.get()] = Free;
   }
   // Lengthens the prefix until no function of the program has one of the names.
-  for (auto &F : P.Functions)
-    while (P.functionNamed(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name)))
-      Prefix += "_";
+  while (llvm::any_of(P.Functions, [&](const auto &F) {
+    return Taken.contains(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name));
+  }))
+    Prefix += "_";
 }
 
 void Plan::findRemote(const Function &Caller, PointsTo &Pointers) {
