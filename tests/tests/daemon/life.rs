@@ -207,7 +207,10 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     let nothing = place.output(&["predict", "/nowhere"]);
     assert_eq!(nothing.status.code(), Some(1), "nobody has opened it");
     let why = text(&nothing.stderr);
-    assert!(why.contains("no file that follows /nowhere"), "{why}");
+    assert_eq!(
+        why,
+        "foreread: no daemon is running, and the saved models predict no file after /nowhere\n"
+    );
     let said = place.said(&["predict", &first]);
     assert!(
         said.starts_with("AHEAD  LIKELIHOOD  IN MEMORY  FILE"),
@@ -221,6 +224,11 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     assert!(why.starts_with("foreread: standard output: "), "{why}");
     let _again = place.running();
     assert!(follows(&ask()), "by the next daemon");
+    let nothing = text(&place.output(&["predict", "/nowhere"]).stderr);
+    assert_eq!(
+        nothing,
+        "foreread: the daemon predicts no file after /nowhere\n"
+    );
 }
 
 fn one_that_cannot_start_says_why() {
