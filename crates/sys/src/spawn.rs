@@ -91,7 +91,7 @@ pub fn keep_children() {
 }
 
 /// Starts `command`, found as `execvp` finds it, with `variables` added to or replaced in the
-/// environment. Returns its process number; the caller is to reap it.
+/// environment, as long as the kernel takes that much. Returns its process number; the caller is to reap it.
 ///
 /// # Errors
 ///
@@ -141,6 +141,8 @@ pub fn spawn(
     };
     let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
     match start(program, &words) {
+        // The variables are one too many where arguments and environment fill the kernel's limit.
+        Err(error) if is_too_long(&error) && !variables.is_empty() => spawn(command, &[], signals),
         // A script without a first line that names its interpreter.
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
             let file = terminated(found(&command[0]).into_os_string().into_vec())?;
@@ -207,7 +209,7 @@ fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
 }
 
 /// Replaces this process, which must have no children left, by `program`, found as `execvp` finds it. `words` are its arguments, its name
-/// first. `variables` are added to the environment or replaced. `signals` are those that this process blocks; the program gets its original
+/// first. `variables` are added to the environment or replaced, as long as the kernel takes that much. `signals` are those that this process blocks; the program gets its original
 /// mask.
 ///
 /// Returns only an error: the system's if the program cannot be found or started, or `EINVAL` for a word with a zero byte.
@@ -232,7 +234,18 @@ pub fn replace(
     let mask = signals.map_or(ptr::null(), |signals| ptr::from_ref(signals.before()));
     // SAFETY: the strings and both lists of them are terminated.
     unsafe { turn_into(&strings[0], &list, &environment(variables, &own), mask) };
-    io::Error::last_os_error()
+    let error = io::Error::last_os_error();
+    if is_too_long(&error) && !own.is_empty() {
+        // SAFETY: as above.
+        unsafe { turn_into(&strings[0], &list, &environment(&[], &[]), mask) };
+        return io::Error::last_os_error();
+    }
+    error
+}
+
+/// True if arguments and environment are longer than the kernel takes.
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::E2BIG)
 }
 
 /// Becomes a program that finds everything as this process found it; comes back, with `errno` set, if that fails.

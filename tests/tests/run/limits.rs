@@ -64,6 +64,12 @@ pub const TESTS: &[Test] = &[
         &[],
         few_descriptors_and_signals,
     ),
+    (
+        "arguments_that_only_just_fit_leave_the_program_as_ever",
+        QUICK,
+        &[],
+        long_arguments,
+    ),
 ];
 
 /// A command under a limit set by the shell's `ulimit`.
@@ -80,6 +86,42 @@ fn limited(lab: &Lab, limit: &str, command: &Command) -> Command {
 fn under(lab: &Lab, limit: &str, args: &[&str]) -> Outcome {
     let (command, account) = lab.running(&[], args);
     account.of(finish(start(&mut limited(lab, limit, &command))))
+}
+
+/// Arguments and environment share a limit of the kernel's, and foreread's variables must find room there, too.
+fn long_arguments() {
+    let lab = Lab::new();
+    let command = |bytes: usize| {
+        let mut words = vec!["x".repeat(65535); bytes / 65536];
+        words.push("x".repeat(bytes % 65536));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = lab.command(foreread());
+        command.args(["run", "-q", "--", "/bin/true"]).args(words);
+        command
+    };
+    // The most that foreread itself can be started with.
+    let starts = |bytes: usize| {
+        let child = command(bytes).spawn();
+        child.map(finish).map(|output| output.status.code()).ok()
+    };
+    let (mut fits, mut exceeds) = (0, 1 << 20);
+    while starts(exceeds).is_some() {
+        (fits, exceeds) = (exceeds, exceeds * 2);
+    }
+    while exceeds - fits > 1 {
+        let between = usize::midpoint(fits, exceeds);
+        match starts(between) {
+            Some(_) => fits = between,
+            None => exceeds = between,
+        }
+    }
+    for spare in [0, 8, 64, 512] {
+        assert_eq!(
+            starts(fits - spare),
+            Some(Some(0)),
+            "{spare} bytes to spare"
+        );
+    }
 }
 
 fn ring_too_large() {
