@@ -287,5 +287,6 @@ fn is_of_program(identity: &Identity, name: &str) -> bool {
     // It may have been started by a link: sh is dash.
     let called = identity.argv.first();
     let mut names = [&identity.exe].into_iter().chain(called);
-    names.any(|path| Path::new(path).ends_with(name))
+    // Every path ends with an empty one.
+    !name.is_empty() && names.any(|path| Path::new(path).ends_with(name))
 }

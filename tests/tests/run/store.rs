@@ -60,6 +60,7 @@ pub const TESTS: &[Test] = &[
         &[],
         twice_named,
     ),
+    ("an_empty_name_stands_for_no_record", QUICK, &[], empty_name),
     (
         "names_with_control_characters_stay_on_one_line",
         ALL,
@@ -325,6 +326,22 @@ fn twice_named() {
     let output = lab.foreread(&["forget", id, &id[..12]]);
     assert_eq!(text(&output.stdout), format!("forgot 1 record, {size}\n"));
     assert!(lab.records().is_empty());
+}
+
+/// As of a script's variable that is not set.
+fn empty_name() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.run(COMMAND);
+    for command in ["show", "explain", "report", "forget"] {
+        let output = lab.foreread(&[command, ""]);
+        assert_eq!(output.status.code(), Some(2), "{command}: {output:?}");
+        assert!(
+            text(&output.stderr).ends_with("no record \"\"\n"),
+            "{output:?}"
+        );
+    }
+    assert_eq!(lab.records().len(), 1);
 }
 
 fn odd_names() {
