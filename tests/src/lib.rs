@@ -28,8 +28,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use automount::AutomountPoint;
-pub use built::{compiled, try_compiled};
+pub use built::{compiled, copy, try_compiled};
 use foreread_plan::PAGE;
+use foreread_plan::format::Reader;
 pub use foreread_steady::{attempt, check, rounds};
 use foreread_sys::device::Device;
 pub use memory::MemoryGroup;
@@ -451,6 +452,20 @@ impl Lab {
             .collect();
         records.sort();
         records
+    }
+
+    /// Waits until the growing record of the only run has a file of this name: all earlier reports of the thread that used it are taken.
+    pub fn await_recorded(&self, name: &str) {
+        let has = |path: &PathBuf| {
+            path.to_string_lossy().contains(".partial-")
+                && Reader::open(path).is_ok_and(|record| {
+                    let mut files = record.files().values();
+                    files.any(|meta| meta.path.ends_with(name))
+                })
+        };
+        eventually(&format!("{name} is recorded"), || {
+            self.records().iter().any(has)
+        });
     }
 
     /// The only record in the store.

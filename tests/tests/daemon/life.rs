@@ -208,12 +208,14 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     assert_eq!(nothing.status.code(), Some(1), "nobody has opened it");
     let why = text(&nothing.stderr);
     assert!(why.contains("no file that follows /nowhere"), "{why}");
+    let held: Vec<&str> = names.iter().map(String::as_str).collect();
+    let _held = place.lab.held(&held);
     let said = place.said(&["predict", &first]);
     assert!(
         said.starts_with("AHEAD  LIKELIHOOD  IN MEMORY  FILE"),
         "{said}"
     );
-    assert!(said.contains(" all  "), "they were just read: {said}");
+    assert!(said.contains(" all  "), "they are held there: {said}");
     let full = fs::File::options().write(true).open("/dev/full");
     let mut unwritable = place.command(&["predict", &first]);
     let output = unwritable.stdout(full.expect("/dev/full")).output();
