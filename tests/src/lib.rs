@@ -323,6 +323,22 @@ impl Lab {
         );
     }
 
+    /// The folder `root`, with copies of programs and of their libraries at the same paths, as a root directory.
+    pub fn root_with(&self, programs: &[&str]) -> PathBuf {
+        let root = self.path("root");
+        for program in programs {
+            let listed = text(&self.plain(&["ldd", program]).stdout);
+            let words = listed.split_whitespace();
+            let libraries = words.filter(|word| word.starts_with('/'));
+            for file in libraries.chain([*program]) {
+                let to = root.join(&file[1..]);
+                fs::create_dir_all(to.parent().expect("a folder")).expect("our own folder");
+                copy(file.as_ref(), &to);
+            }
+        }
+        root
+    }
+
     /// Evicts files from memory, and checks that they are gone.
     pub fn cold(&self, names: &[&str]) {
         for name in names {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use foreread_plan::PAGE;
 use foreread_tests::silent::{self, Silent};
 use foreread_tests::suite::{ALL, QUICK, Suite, Test};
-use foreread_tests::{AutomountPoint, Lab, MemoryGroup, Need, check, eventually, text};
+use foreread_tests::{AutomountPoint, Lab, MemoryGroup, Need, check, eventually, foreread, text};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
@@ -51,7 +51,16 @@ const TESTS: &[Test] = &[
         &[Need::MemoryGroup],
         group,
     ),
-    ("a_whole_machine_is_saved", ALL, &[Need::Root], all),
+    (
+        "a_whole_machine_is_saved",
+        ALL,
+        &[
+            Need::Root,
+            Need::Command("unshare"),
+            Need::Command("chroot"),
+        ],
+        all,
+    ),
 ];
 
 pub fn add(suite: &mut Suite) {
@@ -338,9 +347,19 @@ fn group() {
     );
 }
 
+/// A machine with few files: a root directory of its own.
 fn all() {
     let lab = Lab::new();
-    lab.write("here", vec![1; 8192]);
-    let saved = account(&lab.foreread(&["cache", "save", "saved", "--all", "--json"]));
-    assert!(saved["files"].as_u64() > Some(10), "{saved}");
+    let tools = foreread().with_file_name("foreread-tools");
+    let programs = [foreread(), tools].map(|path| path.display().to_string());
+    let root = lab.root_with(&programs.each_ref().map(String::as_str));
+    fs::create_dir(root.join("proc")).expect("a folder");
+    lab.write("root/here", vec![1; 8192]);
+    let _held = lab.held(&["root/here"]);
+    let script = "mount --bind root root && mount -t proc none root/proc && exec chroot root \"$0\" cache save /saved --all --json";
+    let saved = account(&lab.plain(&["unshare", "-m", "sh", "-c", script, &programs[0]]));
+    assert!(saved["looked_at"].as_u64() > Some(4), "{saved}");
+    let listed = lab.foreread(&["export", "./root/saved", "--to", "vmtouch"]);
+    let listed = text(&listed.stdout);
+    assert!(listed.lines().any(|line| line == "/here"), "{listed}");
 }

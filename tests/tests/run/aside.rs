@@ -323,18 +323,7 @@ fn static_parent() {
 /// The root has libraries of its own, and none of foreread's.
 fn other_root() {
     let lab = Lab::new();
-    let root = lab.path("root");
-    for program in ["/bin/sh", "/bin/cat"] {
-        let listed = text(&lab.plain(&["ldd", program]).stdout);
-        let libraries = listed
-            .split_whitespace()
-            .filter(|word| word.starts_with('/'));
-        for file in libraries.chain([program]) {
-            let copy = root.join(&file[1..]);
-            fs::create_dir_all(copy.parent().expect("a folder")).expect("our own folder");
-            foreread_tests::copy(file.as_ref(), &copy);
-        }
-    }
+    let root = lab.root_with(&["/bin/sh", "/bin/cat"]);
     fs::write(root.join("data"), "of the other root\n").expect("our own file");
     // The shell starts one program, and then executes another in its own place.
     let script = "cat data; exec cat data";
