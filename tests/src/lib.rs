@@ -556,7 +556,7 @@ pub fn finish(child: Child) -> Output {
 
 /// Checks that no file system held the run up. A disk that is busy with the writes of other processes occasionally does, and foreread
 /// then reports only that. The tests that hold a run up on purpose do not call this function.
-fn check_not_held_up(output: &Output) {
+pub fn check_not_held_up(output: &Output) {
     let said = text(&output.stderr);
     check!(!said.contains("not waited for"), "held up: {said}");
 }
