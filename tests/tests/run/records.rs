@@ -156,11 +156,18 @@ fn assert_named_and_replaced(lab: &Lab, outcome: &Outcome, what: &str) {
     check!(next.reason().is_empty(), "{next:?}");
 }
 
+/// Damages a record at a place. A single damaged byte may be in a frame's length, and then the record seems to break off.
+pub fn damage(record: &mut [u8], at: usize) {
+    for byte in &mut record[at..at + 4] {
+        *byte ^= 0x55;
+    }
+}
+
 fn damaged() {
     let lab = recorded();
     let outcome = spoil(&lab, |mut bytes| {
         let middle = bytes.len() / 2;
-        bytes[middle] ^= 0x55;
+        damage(&mut bytes, middle);
         bytes
     });
     assert_named_and_replaced(&lab, &outcome, "damaged at byte");
@@ -183,11 +190,15 @@ fn damaged_and_hot() {
     // At any place: the files are in memory as a whole, so the plan is not read.
     for part in 1..10 {
         let mut bytes = whole.clone();
-        bytes[whole.len() * part / 10] ^= 0x55;
+        damage(&mut bytes, whole.len() * part / 10);
         fs::write(&record, &bytes).expect("our own store");
         if part == 5 {
             let (complete, said) = problem();
-            assert!(complete == false && said.to_string().contains("damaged at byte"));
+            let said = said.to_string();
+            assert!(
+                complete == false && said.contains("damaged at byte"),
+                "{said}"
+            );
         }
         let outcome = lab.run(&command);
         outcome.assert_as(&lab.plain(&command));

@@ -393,7 +393,7 @@ fn narrow_lines() {
     let record = lab.record();
     let mut bytes = fs::read(&record).expect("the record");
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x55;
+    super::records::damage(&mut bytes, middle);
     fs::write(&record, &bytes).expect("our own store");
     let shown = text(&lab.foreread(&["show"]).stdout);
     let (_, damaged) = shown.split_once("\ndamaged ").expect("a damaged record");
