@@ -50,8 +50,8 @@ pub fn prefetch(
         )));
     }
     let choices = Choices {
-        budget: positive(budget, "budget")?,
-        window: positive(window, "window")?.unwrap_or(WINDOW) as usize,
+        budget: positive(budget, "prefetch", "budget")?,
+        window: positive(window, "prefetch", "window")?.unwrap_or(WINDOW) as usize,
         check,
         on_miss: on_miss.map(Bound::unbind),
         keep: false,
@@ -59,12 +59,16 @@ pub fn prefetch(
     Session::start(accesses, choices).map(Guard)
 }
 
-/// A number of bytes or entries that is at least one.
-pub fn positive(value: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<u64>> {
+/// A number of bytes or entries that is at least one, from the argument `what` of `function`, which errors name.
+pub fn positive(
+    value: Option<&Bound<'_, PyAny>>,
+    function: &str,
+    what: &str,
+) -> PyResult<Option<u64>> {
     let Some(value) = value else { return Ok(None) };
-    match error::number(value, &"prefetch", what)? {
+    match error::number(value, &function, what)? {
         0 => Err(PyValueError::new_err(format!(
-            "{what} is 0: it has to be at least 1"
+            "{function}: {what} is 0, not at least 1"
         ))),
         value => Ok(Some(value)),
     }

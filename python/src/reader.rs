@@ -28,8 +28,8 @@ pub fn read(
     window: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Reader> {
     let choices = Choices {
-        budget: positive(budget, "budget")?,
-        window: positive(window, "window")?.unwrap_or(WINDOW) as usize,
+        budget: positive(budget, "read", "budget")?,
+        window: positive(window, "read", "window")?.unwrap_or(WINDOW) as usize,
         check: None,
         on_miss: None,
         keep: true,

@@ -67,6 +67,7 @@ def test_a_file_that_may_not_be_read_is_refused(data: Path) -> None:
         foreread.prefetch([(data, 0, 1)])
 
 
+@pytest.mark.parametrize("make", [foreread.prefetch, foreread.read])
 @pytest.mark.parametrize(
     "choice, kind, text",
     [
@@ -75,6 +76,18 @@ def test_a_file_that_may_not_be_read_is_refused(data: Path) -> None:
         ({"budget": "1G"}, TypeError, "budget is '1G'"),
         ({"window": 0}, ValueError, "window is 0"),
         ({"window": 1.5}, TypeError, "window is 1.5"),
+    ],
+)
+def test_a_bad_number_is_named_with_its_function(
+    data: Path, make: Callable[..., Any], choice: Any, kind: Type[Exception], text: str
+) -> None:
+    with pytest.raises(kind, match=f"^{make.__name__}: {text}"):
+        make([(data, 0, 1)], **choice)
+
+
+@pytest.mark.parametrize(
+    "choice, kind, text",
+    [
         ({"on_miss": 5}, TypeError, "on_miss is 5, not callable"),
         ({"no_such": 5}, TypeError, "no_such"),
     ],

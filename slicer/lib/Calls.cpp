@@ -83,13 +83,13 @@ const CallSpec Table[] = {
     // Not regular files.
     {"pipe", K::Stream, "w", 'v', nullptr, "0"},
     {"pipe2", K::Stream, "wv", 'v', nullptr, "0"},
-    {"socket", K::Stream, "vvv", 'v', nullptr, "3"},
+    {"socket", K::Stream, "vvv", 'F', nullptr, "3"},
     {"socketpair", K::Stream, "vvvw", 'v', nullptr, "0"},
-    {"accept", K::Stream, "vww", 'v', nullptr, "3"},
-    {"popen", K::Stream, "..", 'v', nullptr, "0"},
+    {"accept", K::Stream, "vww", 'F', nullptr, "3"},
+    {"popen", K::Stream, "..", 'F', nullptr, "0"},
     {"pclose", K::Effect, "v", 'v', nullptr, "0"},
-    {"tmpfile", K::Stream, "", 'v', nullptr, "0"},
-    {"mkstemp", K::Stream, "b", 'v', nullptr, "3"},
+    {"tmpfile", K::Stream, "", 'F', nullptr, "0"},
+    {"mkstemp", K::Stream, "b", 'F', nullptr, "3"},
     {"dup2", K::Seek, "fv", '0', nullptr, "#1"},
     {"dup3", K::Seek, "fvv", '0', nullptr, "#1"},
 

@@ -16,7 +16,8 @@ enum class CallKind {
   Query,   // asks the system without changing anything (stat, access, readdir)
   Varies,  // private, but the answer differs from process to process (time, getpid): sent
   Open,    // returns a descriptor or stream of a file
-  Stream,  // returns a descriptor that is not of a regular file (socket, pipe, popen), or of a temporary file
+  Stream,  // makes descriptors that are not of a regular file (socket, pipe, popen), or of a temporary file: its result,
+           // or, if that is a number, the content of the memory that it writes
   Close,   // closes a descriptor or stream
   Read,    // moves file data into memory: these calls are counted
   Seek,    // moves the file position

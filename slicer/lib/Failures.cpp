@@ -73,6 +73,9 @@ void returns(const Stmt *S, std::vector<const Expr *> &Into) {
       returns(Child, Into);
 }
 
+// exit, _exit, _Exit, quick_exit: the status says whether the program has failed.
+bool endsWithStatus(llvm::StringRef Name) { return Name.ends_with("xit"); }
+
 bool zero(const Expr *E) {
   const auto *Number = dyn_cast<IntegerLiteral>(E->IgnoreParenCasts());
   return Number && Number->getValue() == 0;
@@ -109,7 +112,7 @@ bool Failures::toStandardError(const CallExpr *Call) const {
     return true;
   const CallSpec *Spec = P.spec(Call);
   if (!Spec || Spec->Kind != CallKind::Write)
-    return Spec && Spec->Kind == CallKind::Exit && Name != "exit" && Name != "_exit";
+    return Spec && Spec->Kind == CallKind::Exit && !endsWithStatus(Name);
   for (unsigned I = 0; I < Call->getNumArgs(); ++I)
     if (Spec->parameter(I) == 's')
       if (const auto *Stream = dyn_cast<DeclRefExpr>(Call->getArg(I)->IgnoreParenCasts()))
@@ -154,7 +157,7 @@ bool Failures::endsProgram(const CallExpr *Call, unsigned Depth) const {
   if (!Spec || Spec->Kind != CallKind::Exit)
     return false;
   llvm::StringRef Name = plainName(Spec->Name);
-  return !Name.ends_with("xit") || Call->getNumArgs() == 0 || !zero(Call->getArg(0));
+  return !endsWithStatus(Name) || Call->getNumArgs() == 0 || !zero(Call->getArg(0));
 }
 
 // True if a call returns a negative number exactly if the system could not do what it was asked for. A comparison

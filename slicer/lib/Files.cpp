@@ -217,14 +217,6 @@ bool Files::wanted(const CallExpr *Call, const CallSpec &Spec) {
   return false;
 }
 
-bool Files::onlyInput(const CallExpr *Call, const CallSpec &Spec) {
-  std::vector<File *> Concerned = concerning(Call, Spec);
-  for (File *Each : Concerned)
-    if (Each->Regular && !Each->Configuration)
-      return false;
-  return !Concerned.empty();
-}
-
 File *Files::opened(const CallExpr *Site) { return ByNode.lookup(P.file(Site)); }
 
 } // namespace foreread::slicer

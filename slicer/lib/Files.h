@@ -41,7 +41,6 @@ public:
   // True if a call may access a file that is prefetched.
   bool wanted(const clang::CallExpr *Call, const CallSpec &Spec);
   File *opened(const clang::CallExpr *Site);
-  bool onlyInput(const clang::CallExpr *Call, const CallSpec &Spec);
 
   // The paths of all prefetched files, if they are known before any file is opened and the program creates none of
   // them.

@@ -119,9 +119,10 @@ void Plan::nameFunctions() {
     Names[F.get()] = Free;
   }
   // Lengthens the prefix until no function of the program has one of the names.
-  for (auto &F : P.Functions)
-    while (P.functionNamed(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name)))
-      Prefix += "_";
+  while (llvm::any_of(P.Functions, [&](const auto &F) {
+    return Taken.contains(Prefix + (F->Home->cxx() ? Names.lookup(F.get()) : F->Name));
+  }))
+    Prefix += "_";
 }
 
 void Plan::findRemote(const Function &Caller, PointsTo &Pointers) {
@@ -153,14 +154,15 @@ namespace {
 const CallExpr *onlyCall(const Function &F, const Stmt *Within) {
   const CallExpr *Only = nullptr;
   for (const CallExpr *Call : F.Calls) {
-    const Stmt *At = Call;
-    for (; At && At != Within; At = F.Parents.lookup(At))
-      if (isa<AbstractConditionalOperator, StmtExpr>(At) ||
-          (isa<BinaryOperator>(At) && cast<BinaryOperator>(At)->isLogicalOp()))
-        return nullptr;
-    if (At && Only)
+    bool Certain = true, Inside = false;
+    for (const Stmt *At = Call; At && !Inside; At = F.Parents.lookup(At)) {
+      const auto *Binary = dyn_cast<BinaryOperator>(At);
+      Certain &= !isa<AbstractConditionalOperator, StmtExpr>(At) && !(Binary && Binary->isLogicalOp());
+      Inside = At == Within;
+    }
+    if (Inside && (Only || !Certain))
       return nullptr;
-    Only = At ? Call : Only;
+    Only = Inside ? Call : Only;
   }
   return Only;
 }

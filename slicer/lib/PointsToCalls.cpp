@@ -110,6 +110,11 @@ NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
       for (unsigned J = 0; J < Count; ++J)
         if (I != J && (Spec.parameter(J) == 'r' || Spec.parameter(J) == 'b') && Argument(J))
           store({0, Argument(I)}, load({0, Argument(J)}));
+      if (Spec.Kind == CallKind::Stream && Spec.Result != 'F') {
+        NodeId Ends = fresh();
+        points(Ends, P.file(Call));
+        store({0, Argument(I)}, Ends);
+      }
     } else if (Letter == 'o') {
       NodeId Memory = fresh();
       points(Memory, P.heap(Call));
@@ -150,10 +155,6 @@ NodeId PointsTo::libraryCall(const CallExpr *Call, const CallSpec &Spec) {
     points(Result, P.file(Call));
     return Result;
   default:
-    if (Spec.Kind == CallKind::Stream) {
-      points(Result, P.file(Call));
-      return Result;
-    }
     if (Spec.Result >= '0' && Spec.Result <= '9')
       return Argument(Spec.Result - '0');
     return 0;

@@ -155,13 +155,16 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   Pointers.run();
   findReachable(P, Pointers);
   Files Opened(P, Pointers, Chosen);
-  Loads Looks(P, Pointers, Opened);
-  auto Slice = std::make_unique<Related>(P, Pointers, Opened, Looks, Chosen);
+  auto Looks = std::make_unique<Loads>(P, Pointers, Opened);
+  auto Slice = std::make_unique<Related>(P, Pointers, Opened, *Looks, Chosen);
   Slice->run();
   if (Chosen.SendConfiguration && findConfiguration(P, Opened, *Slice)) {
     for (auto &F : P.Functions)
       F->WholeBecause.clear();
-    Slice = std::make_unique<Related>(P, Pointers, Opened, Looks, Chosen);
+    // The first run has withdrawn loads that led to these files.
+    auto Anew = std::make_unique<Loads>(P, Pointers, Opened);
+    Slice = std::make_unique<Related>(P, Pointers, Opened, *Anew, Chosen);
+    Looks = std::move(Anew);
     Slice->run();
   }
   Plan Meetings(P, Pointers, Opened, *Slice, Chosen);
@@ -171,7 +174,7 @@ Translation translate(const std::vector<tooling::CompileCommand> &Commands, cons
   accountFiles(Opened, Result);
   if (Meetings.anything()) {
     accountAssumptions(P, *Slice, Result);
-    Result.Unannounced = Looks.unannounced();
+    Result.Unannounced = Looks->unannounced();
     Result.SyncPoints = Meetings.points();
     Result.Channels = Meetings.channels();
   }

@@ -141,6 +141,22 @@ fn is_done(event: &Event, wanted: RequestId) -> bool {
 }
 
 #[test]
+fn pages_that_the_rank_reads_itself_are_left_to_it() {
+    let mut rank = Rank::collective(8 * PAGE, 16);
+    rank.sync();
+    // Two pages from the third on, of the first file.
+    rank.collective.segment().show_reading(2 << 24 | 2);
+    assert_eq!(rank.fetch(0..8 * PARTS), 6 * PARTS);
+    for page in 0..8 {
+        let is_there = rank.collective.segment().resident(&rank.key(page)) != 0;
+        assert_eq!(is_there, !(2..4).contains(&page), "page {page}");
+    }
+    // The read is over: they may be wanted again.
+    rank.collective.segment().show_reading(0);
+    assert_eq!(rank.fetch(0..8 * PARTS), 2 * PARTS);
+}
+
+#[test]
 fn a_request_is_read_into_the_segment_once() {
     let mut rank = Rank::collective(8 * PAGE, 64);
     assert_eq!(rank.fetch(10..70), 60);

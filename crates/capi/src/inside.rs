@@ -74,8 +74,8 @@ pub fn call_back(callback: impl FnOnce()) {
     PLACE.set(before);
 }
 
-/// From now on, a thread counts as in the library while it forks, because the allocator's lock is held then. Must be
-/// called after the allocator has registered its own handlers for forks.
+/// From now on, a thread counts as in the library while it forks, because the allocator's lock is held then, and the
+/// child is known to have memory of its own. Must be called after the allocator has registered its own handlers for forks.
 pub fn watch_forks() {
     extern "C" fn before() {
         BEFORE_FORK.set(PLACE.replace(Caller::Library));
@@ -83,9 +83,13 @@ pub fn watch_forks() {
     extern "C" fn after() {
         PLACE.set(BEFORE_FORK.get());
     }
+    extern "C" fn after_in_child() {
+        after();
+        crate::process::own_memory();
+    }
     // SAFETY: registers functions without arguments. If this fails for want of memory, a signal handler's read
     // during a fork may wait for ever.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
 }
 
 /// True for a thread of the program that is neither in the library nor in the callback.

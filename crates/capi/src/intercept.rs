@@ -18,7 +18,7 @@ use libc::{iovec, off_t, size_t, ssize_t};
 
 use crate::descriptors::{self, Descriptor};
 use crate::inside;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::real::{self, real};
 
 /// A read under way. It has no destructor, because a cancelled thread leaves it behind.
@@ -188,7 +188,16 @@ reads! {
 /// and so has a child made by `vfork`, which shares this process's memory.
 #[inline(always)]
 fn ours(fd: c_int) -> bool {
-    descriptors::known(fd) && !inside::own_thread() && Process::runs_here()
+    descriptors::known(fd) && !inside::own_thread() && process::in_own_memory()
+}
+
+/// The program is about to close or replace a descriptor. In a child made by `fork` the read-ahead is left as it is:
+/// the parent may share the opening.
+#[inline(always)]
+fn closing(fd: c_int) {
+    if ours(fd) && Process::current().is_some() {
+        descriptors::restore(fd);
+    }
 }
 
 /// `close(2)`.
@@ -198,8 +207,8 @@ fn ours(fd: c_int) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     // Before the real call: after it, another thread may have the number already.
+    closing(fd);
     if ours(fd) {
-        descriptors::restore(fd);
         descriptors::closed(fd);
     }
     real!(
@@ -216,8 +225,8 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
-    if old != new && ours(new) {
-        descriptors::restore(new);
+    if old != new {
+        closing(new);
     }
     let result = real!(
         DUP2 as unsafe extern "C-unwind" fn(c_int, c_int) -> c_int,
@@ -243,8 +252,8 @@ pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    if old != new && ours(new) {
-        descriptors::restore(new);
+    if old != new {
+        closing(new);
     }
     let result = real!(
         DUP3 as unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int,

@@ -37,6 +37,7 @@ static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 extern "C" fn start() {
     // SAFETY: this library's allocator has not been used yet.
     unsafe { dlmalloc::enable_alloc_after_fork() };
+    process::own_memory();
     inside::watch_forks();
     real::resolve();
 }

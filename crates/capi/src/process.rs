@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foreread_sys::thread::Birth;
@@ -17,14 +17,25 @@ use foreread_sys::thread::Birth;
 use crate::descriptors::Descriptors;
 use crate::handle::Handle;
 
+/// The process whose memory this is. A child made by `vfork` runs in its parent's.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 static CURRENT: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 /// The next handle; 0 stands for none.
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
+/// The calling process has memory of its own.
+pub fn own_memory() {
+    OWNER.store(std::process::id(), Ordering::Relaxed);
+}
+
+/// True if the caller runs in the process whose memory this is, and not in a child made by `vfork`.
+pub fn in_own_memory() -> bool {
+    OWNER.load(Ordering::Relaxed) == std::process::id()
+}
+
 /// The clients and descriptors of one process.
 pub struct Process {
     birth: Birth,
-    id: u32,
     /// The first handle of this process; lower ones belong to its ancestors.
     first: usize,
     clients: Mutex<HashMap<usize, Arc<Handle>>>,
@@ -40,11 +51,6 @@ impl Process {
         process.birth.is_here().then_some(process)
     }
 
-    /// True if the caller runs in the registered process, and not in a child made by `vfork`, which shares its memory.
-    pub fn runs_here() -> bool {
-        Self::current().is_some_and(|process| process.id == std::process::id())
-    }
-
     /// The registrations of this process, made if there are none yet.
     ///
     /// # Errors
@@ -57,7 +63,6 @@ impl Process {
         let before = CURRENT.load(Ordering::Acquire);
         let new = Box::into_raw(Box::new(Self {
             birth,
-            id: std::process::id(),
             first: NEXT.load(Ordering::Relaxed),
             clients: Mutex::default(),
             descriptors: Descriptors::default(),
@@ -68,6 +73,8 @@ impl Process {
                     // The parent's descriptors are in no region of this process.
                     crate::descriptors::unflag_all();
                 }
+                // A child made by a direct system call is not known before.
+                own_memory();
                 // SAFETY: registers a function without arguments. Failing costs the report only.
                 unsafe { libc::atexit(at_exit) };
                 // SAFETY: a leaked box.

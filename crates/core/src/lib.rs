@@ -43,7 +43,7 @@ pub use account::{Account, Left, SoFar};
 pub use fates::{Fate, Fates};
 pub use fill::{Filled, fill};
 pub use session::Session;
-pub use wants::Trace;
+pub use wants::{JOINED, Trace};
 pub use worker::Difference;
 
 /// The files of a record.

@@ -156,8 +156,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::fs::File;
+    use std::ops::Range;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
+    use std::sync::Mutex;
     use std::time::{Duration, Instant};
     use tempfile::TempDir;
 
@@ -245,6 +247,61 @@ mod tests {
             *file == FileId(1) && matches!(how, Difference::Gone(_))
         };
         assert!(account.differences.iter().any(gone), "{account:?}");
+    }
+
+    /// A file whose pages go to a cache, and that nobody can open before all of them have arrived there.
+    struct Cached {
+        meta: FileMeta,
+        all: usize,
+        brought: Mutex<Vec<Range<u64>>>,
+    }
+
+    impl Files for Cached {
+        fn file(&self, _: FileId) -> Option<&FileMeta> {
+            wait("all pages", || {
+                self.brought.lock().unwrap().len() == self.all
+            });
+            Some(&self.meta)
+        }
+
+        fn cache(&self) -> Option<&dyn crate::Cache> {
+            Some(self)
+        }
+    }
+
+    impl crate::Cache for Cached {
+        fn takes(&self, _: FileId) -> bool {
+            true
+        }
+
+        fn bring(&self, _: FileId, pages: Range<u64>) {
+            self.brought.lock().unwrap().push(pages);
+        }
+
+        fn is_full(&self) -> bool {
+            false
+        }
+
+        fn stop(&self) {}
+
+        fn brought(&self) -> Vec<(FileId, Range<u64>)> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn pages_for_a_cache_arrive_there_in_order_however_long_their_file_takes_to_open() {
+        let (_folder, files) = lab();
+        let reads: Vec<_> = scattered(4).map(|page| read(0, page)).collect();
+        let cached = Arc::new(Cached {
+            meta: files.file(FileId(0)).unwrap().clone(),
+            all: reads.len(),
+            brought: Mutex::default(),
+        });
+        let session = start(&(Arc::clone(&cached) as Arc<dyn Files>), reads, 1 << 20);
+        wait("the plan", || session.shared.is_done());
+        let brought = cached.brought.lock().unwrap();
+        assert!(brought.iter().map(|pages| pages.start).eq(scattered(4)));
     }
 
     #[test]

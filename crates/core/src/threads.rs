@@ -15,7 +15,7 @@ use foreread_sys::thread;
 
 use crate::fetch::{Fetching, Next, PARTING};
 use crate::system::{Common, Kernel, now};
-use crate::wants::Want;
+use crate::wants::{Want, What};
 use crate::worker::{Done, Task, Worker};
 use crate::{Cache, Files};
 
@@ -115,6 +115,7 @@ impl Shared {
                     if had_no_room && state.has_room() {
                         self.room.notify_all();
                     }
+                    self.pass_on(&task.want);
                     self.start_one(&mut state);
                     return Some(task);
                 }
@@ -123,6 +124,14 @@ impl Shared {
             };
             worker.let_go();
             state = wait(wake, state);
+        }
+    }
+
+    /// Passes pages for a cache on to it: under the lock, so that they arrive in the program's order. If one request came last because its
+    /// thread was delayed, the cache would be full before, of pages that the program reads after it.
+    fn pass_on(&self, want: &Want) {
+        if let (What::Cached(pages), Some(cache)) = (&want.what, self.files.cache()) {
+            cache.bring(want.file, pages.clone());
         }
     }
 

@@ -25,7 +25,7 @@ pub trait Trace {
 }
 
 /// Pages of one want, at most: 128 KiB, Linux's default read-ahead window, which no hint is cut below.
-pub(crate) const JOINED: u64 = 32;
+pub const JOINED: u64 = 32;
 /// Accesses in a batch. The first batch is small, so that the program's first reads are requested at once; each later one is [`GROWTH`]
 /// times as large. A name whose file is read within the same batch is not wanted.
 const FIRST_BATCH: usize = 256;

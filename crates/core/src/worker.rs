@@ -103,8 +103,8 @@ impl<S: System> Worker<S> {
         let mut done = Done::of(want.file);
         match want.what {
             What::Pages(pages) => self.fetch(want.file, pages, &mut done).await,
-            What::Cached(pages) => {
-                // To notice that the file differs from the record.
+            // Passed on to the cache already. The file is opened to notice that it differs from the record.
+            What::Cached(_) => {
                 if self
                     .held
                     .as_ref()
@@ -112,9 +112,6 @@ impl<S: System> Worker<S> {
                 {
                     let open = self.open(want.file, &mut done).await;
                     self.held = open.map(|open| (want.file, open));
-                }
-                if let Some(cache) = self.files.cache() {
-                    cache.bring(want.file, pages);
                 }
             }
             What::Name(kind) => {

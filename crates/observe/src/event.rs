@@ -156,4 +156,6 @@ pub struct How {
     pub truncates: bool,
     /// Not seen being opened, but found open.
     pub found: bool,
+    /// With `O_DIRECT`: reads by the handle pass the page cache by.
+    pub direct: bool,
 }

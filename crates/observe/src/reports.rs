@@ -4,8 +4,8 @@
 
 use foreread_plan::{Extent, Kind, Rank};
 use foreread_ring::{
-    self as ring, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED,
-    OPEN_UNREAD, OPEN_WRITTEN, RawEvent, Ring,
+    self as ring, Mode, NAME_FOLLOWED, NAME_LISTED, OPEN_DIRECT, OPEN_DIRECTORY, OPEN_FOUND,
+    OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, RawEvent, Ring,
 };
 
 use crate::{Budget, Event, How, Observer, Progress, Wanted, What, Who};
@@ -110,6 +110,7 @@ fn checked(event: RawEvent, made: u64) -> Option<Event> {
                 unread: flags & OPEN_UNREAD != 0,
                 truncates: flags & OPEN_TRUNCATED != 0,
                 found: flags & OPEN_FOUND != 0,
+                direct: flags & OPEN_DIRECT != 0,
             },
         },
         ring::What::Access { inst, kind, .. } if kind == ring::kind::DROPPED => {

@@ -104,6 +104,9 @@ pub struct Summary {
     /// Bytes from devices by unobserved reads; `None` if there are few, or the number is unknown.
     #[serde(default)]
     pub unseen_bytes: Option<u64>,
+    /// Bytes that the program read with `O_DIRECT`, past the page cache. They are in neither of the other counts of bytes.
+    #[serde(default)]
+    pub direct_bytes: u64,
     /// Parts of the program that were not observed, in sentences.
     #[serde(default)]
     pub unobserved: Vec<String>,

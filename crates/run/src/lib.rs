@@ -461,6 +461,7 @@ fn help(
     let libraries = observed.as_ref().map_or(&[][..], Observing::libraries);
     let watch = Watch::new(began.time, libraries.to_vec(), files);
     let by_sampling = observed.as_ref().is_none_or(|one| !one.sees_touches());
+    let has_collective = collective.is_some();
     let mut supervisor = Supervisor {
         observing: observed,
         watch: watch.sampling(by_sampling),
@@ -474,7 +475,7 @@ fn help(
         collective,
         limits: args.limits,
         unguessed: None,
-        sinks: Sinks::new(recorder, served),
+        sinks: Sinks::new(recorder, served, has_collective),
         aside: Aside::new(),
         pace: Pace::new(),
         rested: false,

@@ -22,16 +22,26 @@ pub(super) struct Sinks {
     pub(super) served: Option<Served>,
     pub(super) explained: Explained,
     pub(super) timeline: Timeline,
+    /// Bytes that the program read past the page cache.
+    pub(super) direct_bytes: u64,
+    /// True if the program has the collective cache, which serves reads that pass the page cache by as well.
+    has_collective: bool,
 }
 
 impl Sinks {
-    pub(super) fn new(recorder: Option<Recorder>, served: Option<Served>) -> Self {
+    pub(super) fn new(
+        recorder: Option<Recorder>,
+        served: Option<Served>,
+        has_collective: bool,
+    ) -> Self {
         Self {
             recorder,
             follower: None,
             served,
             explained: Explained::default(),
             timeline: Timeline::default(),
+            direct_bytes: 0,
+            has_collective,
         }
     }
 
@@ -170,6 +180,14 @@ impl Sink for Sinks {
         }
         if let Some(served) = &mut self.served {
             served.accesses(sequence);
+        }
+    }
+
+    fn passes_cache_by(&mut self, sequence: Sequence) {
+        if self.has_collective {
+            self.accesses(sequence);
+        } else {
+            self.direct_bytes += sequence.extent().len;
         }
     }
 }

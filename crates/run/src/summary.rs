@@ -82,6 +82,8 @@ pub(super) struct Account {
     pub(super) all_cpu: Option<Duration>,
     /// Bytes of these that no observed read explains, if they matter.
     unseen_bytes: Option<u64>,
+    /// Bytes that the program read past the page cache.
+    direct_bytes: u64,
     /// Why the program was left alone, if its plan was looked for in memory.
     pub(super) alone: Option<Why>,
     /// The point at which the program left its record, if it did: the read, its file and offset.
@@ -136,6 +138,7 @@ impl Account {
             cpu_ns: None,
             all_cpu: None,
             unseen_bytes: None,
+            direct_bytes: 0,
             alone: None,
             left: None,
             is_onward: false,
@@ -203,6 +206,24 @@ impl Account {
         self.device_bytes = finished.device_bytes;
         self.cpu_ns = finished.cpu_ns;
         self.wall_ns = finished.wall_ns;
+    }
+
+    /// The program was seen to read this much with `O_DIRECT`; `None` if it was not observed, and did as when it was recorded. That counts
+    /// neither as waited for nor as unseen: nothing of it could have been fetched.
+    pub(super) fn passed_cache_by(&mut self, seen: Option<u64>) {
+        let recorded = self.baseline.as_ref().filter(|_| self.has_own_record());
+        let recorded = recorded.map_or(0, |recorded| recorded.direct_bytes);
+        self.direct_bytes = seen.unwrap_or(recorded);
+        if self.direct_bytes > 0 {
+            self.device_bytes = self
+                .device_bytes
+                .map(|all| all.saturating_sub(self.direct_bytes));
+            self.remark(format!(
+                "{} read with O_DIRECT{}, past the page cache: nothing to fetch",
+                bytes(self.direct_bytes),
+                seen.map_or(" when recorded", |_| "")
+            ));
+        }
     }
 
     pub(super) fn followed_to(&mut self, report: Report, files: &Recorded) {
@@ -377,6 +398,7 @@ impl Account {
             helped: self.was_helped(),
             exit_status: Some(self.status),
             unseen_bytes: self.unseen_bytes,
+            direct_bytes: self.direct_bytes,
             unobserved: self.unobserved.clone(),
             by_kernel: self.by_kernel,
             left_plan: self.has_own_record() && self.has_left(),

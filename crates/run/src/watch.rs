@@ -70,6 +70,8 @@ pub(super) trait Sink {
     fn thread(&mut self, id: ThreadId, meta: &ThreadMeta);
     /// An access, or several that went on where it ended.
     fn accesses(&mut self, sequence: Sequence);
+    /// Reads with `O_DIRECT`: pages in memory are of no use to them.
+    fn passes_cache_by(&mut self, _: Sequence) {}
 }
 
 /// The program tree, as known from its events.
@@ -85,6 +87,8 @@ pub(super) struct Watch {
     /// The bytes of all those paths so far.
     unread_paths: usize,
     instances: FxHashMap<u32, FileId>,
+    /// Those of them that were opened with `O_DIRECT`.
+    direct: FxHashSet<u32>,
     threads: FxHashMap<(u32, u32), ThreadId>,
     /// The last access's, with the size of its file, which mostly are the next one's too.
     last_instance: Option<(u32, FileId, u64)>,
@@ -115,6 +119,7 @@ impl Watch {
             unread: FxHashMap::default(),
             unread_paths: 0,
             instances: FxHashMap::default(),
+            direct: FxHashSet::default(),
             threads: FxHashMap::default(),
             last_instance: None,
             last_thread: None,
@@ -222,8 +227,13 @@ impl Watch {
                 };
                 if self.instances.len() >= REMEMBERED {
                     self.instances.clear();
+                    self.direct.clear();
                 }
                 self.instances.insert(handle, file);
+                match how.direct {
+                    true => self.direct.insert(handle),
+                    false => self.direct.remove(&handle),
+                };
                 self.last_instance = None;
                 let thread = self.thread(pid, tid, sink);
                 let opened = Access {
@@ -262,7 +272,11 @@ impl Watch {
                     took,
                 };
                 let sequence = Sequence { first, more };
-                sink.accesses(sequence);
+                if self.direct.contains(&handle) {
+                    sink.passes_cache_by(sequence);
+                } else {
+                    sink.accesses(sequence);
+                }
             }
             What::Dropped { handle } => {
                 if let Some((file, _)) = self.file_of(handle) {

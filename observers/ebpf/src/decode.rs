@@ -278,6 +278,7 @@ impl Decoder {
                 unread: how & libc::O_ACCMODE == libc::O_WRONLY,
                 truncates: how & libc::O_TRUNC != 0,
                 found: false,
+                direct: how & libc::O_DIRECT != 0,
             },
         };
         self.push(record, what);

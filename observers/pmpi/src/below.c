@@ -41,7 +41,7 @@
         size_t taken = foreread_cache_take(fd, buffer, len, offset);                                                             \
         if (taken == len)                                                                                                        \
             return (ssize_t)len;                                                                                                 \
-        uint64_t begun = foreread_cache_missed();                                                                                \
+        uint64_t begun = foreread_cache_missed(len - taken, offset + (off_t)taken);                                              \
         ssize_t rest = real(fd, (char *)buffer + taken, len - taken, offset + (off_t)taken);                                     \
         foreread_cache_read(begun);                                                                                              \
         if (rest < 0 && taken > 0)                                                                                               \
@@ -66,7 +66,10 @@ PREAD(pread64)
         }                                                                                                                        \
         if (one == count && taken > 0)                                                                                           \
             return taken;                                                                                                        \
-        uint64_t begun = foreread_cache_missed();                                                                                \
+        size_t len = (size_t)taken;                                                                                              \
+        for (; one < count; one++)                                                                                               \
+            len += parts[one].iov_len;                                                                                           \
+        uint64_t begun = foreread_cache_missed(len, offset);                                                                     \
         ssize_t moved = real(fd, parts, count, offset);                                                                          \
         foreread_cache_read(begun);                                                                                              \
         return moved;                                                                                                            \

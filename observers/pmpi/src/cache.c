@@ -36,6 +36,8 @@ struct cached {
     bool read_only, alone;
     /* The descriptor whose flags were checked last; -1 for none. */
     _Atomic int fd;
+    /* Its place in the header's `files`. */
+    _Atomic uint32_t place;
     struct remote *remote;
     /* Time that the file system takes for a read, in ns: a moving average in which each new read weighs an eighth; 0 before the
      * first. */
@@ -185,7 +187,7 @@ void foreread_cache_opened(MPI_Comm comm, MPI_File handle, const char *path, int
     pthread_mutex_lock(&lock);
     file->next = files;
     files = file;
-    foreread_host_publish(file->dev, file->ino, file->version, false);
+    file->place = foreread_host_publish(file->dev, file->ino, file->version, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -216,7 +218,7 @@ void foreread_cache_synced(MPI_File handle) {
         return;
     file->known = look(file) && file->alone;
     pthread_mutex_lock(&lock);
-    foreread_host_publish(file->dev, file->ino, file->version, false);
+    file->place = foreread_host_publish(file->dev, file->ino, file->version, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -397,7 +399,7 @@ static bool ask(struct cached *file, int fd) {
         return false;
     if (flags & O_DIRECT) {
         pthread_mutex_lock(&lock);
-        foreread_host_publish(file->dev, file->ino, file->version, true);
+        file->place = foreread_host_publish(file->dev, file->ino, file->version, true);
         pthread_mutex_unlock(&lock);
     }
     atomic_store_explicit(&file->fd, fd, memory_order_relaxed);
@@ -460,12 +462,16 @@ size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset) {
     return taken;
 }
 
-uint64_t foreread_cache_missed(void) {
+uint64_t foreread_cache_missed(size_t len, off_t offset) {
     add(&counts()->missed, 1);
+    uint32_t place = atomic_load_explicit(&foreread_served->place, memory_order_relaxed);
+    atomic_store_explicit(&foreread_host.segments[0].header->reading, segment_reading(place, (uint64_t)offset, len),
+                          memory_order_relaxed);
     return now();
 }
 
 void foreread_cache_read(uint64_t begun) {
+    atomic_store_explicit(&foreread_host.segments[0].header->reading, 0, memory_order_relaxed);
     uint64_t took = now() - begun, mean = atomic_load_explicit(&foreread_served->cost, memory_order_relaxed);
     mean = mean == 0 ? took : mean - mean / 8 + took / 8;
     atomic_store_explicit(&foreread_served->cost, mean, memory_order_relaxed);

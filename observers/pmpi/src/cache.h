@@ -52,8 +52,9 @@ static inline void foreread_cache_leave(void) { foreread_served = NULL; }
 /* Copies the bytes at `offset` of `fd` to `buffer`, as far as the cache has them without a gap. Returns the number of copied
  * bytes: 0 if `fd` is not this thread's file. */
 size_t foreread_cache_take(int fd, void *buffer, size_t len, off_t offset);
-/* A read that was not served as a whole begins, and has ended. foreread_cache_missed() returns its beginning, in ns. */
-uint64_t foreread_cache_missed(void);
+/* A read of these bytes, which the cache does not have as a whole, begins, and has ended. While it is under way, the own foreread leaves
+ * its pages alone. foreread_cache_missed() returns its beginning, in ns. */
+uint64_t foreread_cache_missed(size_t len, off_t offset);
 void foreread_cache_read(uint64_t begun);
 /* True if any segment on this host has a page, or had one. */
 bool foreread_cache_holds(void);

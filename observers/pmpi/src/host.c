@@ -154,7 +154,7 @@ void foreread_host_meet(void) {
     atomic_store_explicit(&foreread_host.count, count, memory_order_release);
 }
 
-void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct) {
+uint32_t foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct) {
     struct segment_header *own = foreread_host.segments[0].header;
     uint64_t count = atomic_load_explicit(&own->file_count, memory_order_relaxed);
     for (uint64_t one = 0; one < count && one < SEGMENT_FILES; one++) {
@@ -164,7 +164,7 @@ void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool di
             atomic_store_explicit(&file->version, version, memory_order_relaxed);
             if (direct)
                 atomic_store_explicit(&file->direct, 1, memory_order_relaxed);
-            return;
+            return (uint32_t)one;
         }
     }
     struct segment_file *file = &own->files[count % SEGMENT_FILES];
@@ -173,6 +173,7 @@ void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool di
     atomic_store_explicit(&file->version, version, memory_order_relaxed);
     atomic_store_explicit(&file->direct, direct, memory_order_relaxed);
     atomic_store_explicit(&own->file_count, count + 1, memory_order_release);
+    return (uint32_t)(count % SEGMENT_FILES);
 }
 
 bool foreread_host_has(uint32_t rank, uint32_t of) {

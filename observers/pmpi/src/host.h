@@ -23,8 +23,9 @@ extern struct host foreread_host __attribute__((visibility("hidden")));
 bool foreread_host_begin(void);
 /* Maps all others, once. */
 void foreread_host_meet(void);
-/* Shows the own foreread that this file was opened or synced in this state, or is read past the page cache. */
-void foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct);
+/* Shows the own foreread that this file was opened or synced in this state, or is read past the page cache. Returns its place in the
+ * header's `files`. */
+uint32_t foreread_host_publish(uint64_t dev, uint64_t ino, uint64_t version, bool direct);
 /* True if the rank with this number, of `of` ranks, is on this host and has opened a file with this library. */
 bool foreread_host_has(uint32_t rank, uint32_t of);
 

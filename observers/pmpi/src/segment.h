@@ -16,7 +16,7 @@
  *  - Fill: claim parts in `word` by compare-and-swap; read them from the file; make them valid by compare-and-swap, but only if the
  *    generation is the same. So a page that was made void during its fill never becomes valid.
  *  - State: all valid parts of the page are at least as new as `version`, a state of the file (its size and times). The filler asks
- *    for the state after the claim and before the read. A new state starts the next generation, without valid parts. Only one thread
+ *    for the state after the claim and before the read. Another state starts the next generation, without valid parts. Only one thread
  *    of the owner at a time sets a state.
  *  - Void: the next generation, without valid parts. A page is made void when its file has changed, and before its slot gets another
  *    page. Parts that are being filled stay marked until their filler is done, because it still writes to the page's memory.
@@ -25,6 +25,8 @@
  *  - Read: check that the parts are valid, that the slot is for this page, and that `version` is the file's present state; copy; check
  *    that generation and parts are as before the copy. If not, the copy is garbage.
  *  - A page has one place on a host: a rank does not fill parts that another rank's segment has or is being filled with.
+ *  - A rank that reads whole pages from a file itself shows them in `reading` meanwhile, and its foreread does not fill them. It is a
+ *    hint: it decides only who reads a page.
  *  - No wait for a slot lasts longer than the slowest read of the files in this run: its filler may be dead or stopped.
  *  - Other processes may write any part of the segment at any time. Only `slots`, checked when the segment is mapped, is used to find
  *    places in it. */
@@ -40,7 +42,7 @@
 #define SEGMENT_MAGIC UINT64_C(0x4547415044414552) /* "READPAGE" */
 
 enum {
-    SEGMENT_VERSION = 4,
+    SEGMENT_VERSION = 5,
     SEGMENT_PART = 4096,
     SEGMENT_PARTS = 16,
     SEGMENT_PAGE = SEGMENT_PART * SEGMENT_PARTS,
@@ -105,6 +107,8 @@ struct segment_header {
     _Atomic uint64_t claimed;
     /* Duration of the rank's own slowest read, in ns; 0 before the first. */
     _Atomic uint64_t slowest;
+    /* The whole pages that the rank is reading from a file itself; see segment_reading(). 0 for none. */
+    _Atomic uint64_t reading;
     struct segment_counts counts;
     struct segment_peer peers[SEGMENT_PEERS];
     struct segment_file files[SEGMENT_FILES];
@@ -227,6 +231,16 @@ static inline uint32_t segment_set_of(uint64_t hash, uint32_t sets, int which)
 static inline uint64_t segment_version(uint64_t size, int64_t mtime_ns, int64_t ctime_ns)
 {
     return segment_mix(segment_mix(segment_mix(size + 1) ^ (uint64_t)mtime_ns) ^ (uint64_t)ctime_ns) | 1;
+}
+
+/* A word for the whole pages within `len` bytes from `offset` on, of the file at this place in `files`: their number in the low 24 bits,
+ * the first page above, the place in the high 6 bits. 0 if there are none, or if they have no word. */
+static inline uint64_t segment_reading(uint32_t place, uint64_t offset, uint64_t len)
+{
+    uint64_t first = (offset + SEGMENT_PAGE - 1) / SEGMENT_PAGE, end = (offset + len) / SEGMENT_PAGE;
+    if (end <= first || end - first >= 1 << 24 || first >> 34 != 0)
+        return 0;
+    return (uint64_t)place << 58 | first << 24 | (end - first);
 }
 
 static inline uint32_t segment_generation(uint64_t word) { return (uint32_t)(word >> 32); }

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
-use foreread_ring::{OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
+use foreread_ring::{OPEN_DIRECT, OPEN_FOUND, OPEN_WRITTEN, Shared, encode};
 
 pub use crate::descriptor::Entry;
 use crate::sys::{self, Allowed};
@@ -54,6 +54,14 @@ pub fn duplicated(old: c_int, new: c_int) {
     table::duplicated(old, new);
 }
 
+/// From now on reads of an open descriptor pass the page cache by. Its next read examines it again.
+pub fn passes_cache_by(fd: c_int) {
+    if report::at_home() && !seats::in_helper() {
+        let first = usize::try_from(fd).unwrap_or(0);
+        table::forget(first, first + 1);
+    }
+}
+
 /// The program has given the kernel its own advice on a file.
 pub fn advised(fd: c_int, advice: c_int) {
     let is_of_order = matches!(
@@ -81,7 +89,7 @@ fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
     let said = is_file
         .then(|| {
             paths::of_descriptor(allowed, fd, |path| {
-                paths::is_watched(&[path]).then(|| say_found(area, path, mode, start))
+                paths::is_watched(&[path]).then(|| say_found(area, path, status, start))
             })
         })
         .flatten();
@@ -96,13 +104,15 @@ fn find_out(area: &Shared, fd: c_int) -> Option<Entry> {
 }
 
 /// Reports a file found open. Returns its instance, unless the report was lost.
-fn say_found(area: &Shared, path: &[u8], mode: c_int, start: u64) -> Option<u32> {
+fn say_found(area: &Shared, path: &[u8], status: c_int, start: u64) -> Option<u32> {
     let inst = area.next_instance();
-    let written = if mode == libc::O_RDWR {
-        OPEN_WRITTEN
-    } else {
-        0
-    };
-    let first = encode::open(inst, OPEN_FOUND | written, start, 0, path.len());
+    let mut said = OPEN_FOUND;
+    if status & libc::O_ACCMODE == libc::O_RDWR {
+        said |= OPEN_WRITTEN;
+    }
+    if status & libc::O_DIRECT != 0 {
+        said |= OPEN_DIRECT;
+    }
+    let first = encode::open(inst, said, start, 0, path.len());
     report::emit(area, |writer| writer.push_path(area, &first, &[path])).then_some(inst)
 }

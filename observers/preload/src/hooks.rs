@@ -251,6 +251,13 @@ fn controlling(fd: c_int, command: c_int, argument: usize, call: impl FnOnce() -
             }
             call()
         }
+        libc::F_SETFL if argument as c_int & libc::O_DIRECT != 0 => {
+            let result = call();
+            if result == 0 {
+                files::passes_cache_by(fd);
+            }
+            result
+        }
         _ => call(),
     }
 }

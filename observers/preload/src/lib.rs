@@ -27,6 +27,11 @@
 
 #![no_std]
 
+#[cfg(panic = "unwind")]
+compile_error!(
+    "the preload library does not unwind: run `make build`, or `cargo build --profile preload -p foreread-preload`"
+);
+
 mod area;
 mod attach;
 mod called;

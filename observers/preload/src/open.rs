@@ -5,8 +5,8 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use foreread_ring::{
-    Advice, OPEN_CREATED, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, Shared,
-    Switches, encode,
+    Advice, OPEN_CREATED, OPEN_DIRECT, OPEN_DIRECTORY, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN,
+    Shared, Switches, encode,
 };
 
 use crate::files::{self, Entry};
@@ -132,6 +132,7 @@ fn say(
         (flags & libc::O_CREAT != 0, OPEN_CREATED),
         (flags & libc::O_TRUNC != 0, OPEN_TRUNCATED),
         (directory, OPEN_DIRECTORY),
+        (flags & libc::O_DIRECT != 0, OPEN_DIRECT),
     ] {
         said |= if bit { meaning } else { 0 };
     }

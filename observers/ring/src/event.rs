@@ -97,6 +97,8 @@ pub const OPEN_DIRECTORY: u8 = 8;
 pub const OPEN_FOUND: u8 = 16;
 /// Flag of an open: opened for writing alone, so that nothing is read by the descriptor.
 pub const OPEN_UNREAD: u8 = 32;
+/// Flag of an open: opened with `O_DIRECT`, so that the page cache is of no use to its reads.
+pub const OPEN_DIRECT: u8 = 64;
 
 /// Flag for the use of a name: a directory was listed; without the flag an inode was looked up.
 pub const NAME_LISTED: u8 = 1;

@@ -36,8 +36,8 @@ mod raw_event;
 
 pub use event::{
     EXTRA_MAX, Inode, MORE_MAX, Malformed, NAME_FOLLOWED, NAME_INODE, NAME_LISTED, OPEN_CREATED,
-    OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, PATH_MAX, Slot,
-    THREAD_NO_STDIO, What, code, decode, encode, kind,
+    OPEN_DIRECT, OPEN_DIRECTORY, OPEN_FOUND, OPEN_TRUNCATED, OPEN_UNREAD, OPEN_WRITTEN, PATH_MAX,
+    Slot, THREAD_NO_STDIO, What, code, decode, encode, kind,
 };
 pub use layout::{
     ADVICE_SLOTS, AREA_SIZE, Address, Advice, BOARD_WORDS, Clock, ENV, Header, MAGIC, Mode,

@@ -8,7 +8,7 @@ pub const ENV: &str = "FOREREAD_CACHE";
 /// The first word of a segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"READPAGE");
 /// The layout's version.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes of a part, the unit of filling and reading.
 pub const PART: u64 = 4096;
 /// Parts of a page.
@@ -43,6 +43,12 @@ pub enum Mode {
 /// A number for the state of a file, from its size in bytes and the times of the last changes of its content and its inode, in ns; never 0.
 pub const fn version(size: u64, mtime_ns: i64, ctime_ns: i64) -> u64 {
     mix(mix(mix(size.wrapping_add(1)) ^ mtime_ns as u64) ^ ctime_ns as u64) | 1
+}
+
+/// The place in [`Header::files`] and the pages that a word of [`Header::reading`] shows.
+pub(crate) const fn reading(word: u64) -> (usize, std::ops::Range<u64>) {
+    let (first, count) = (word >> 24 & 0x3_ffff_ffff, word & 0xff_ffff);
+    ((word >> 58) as usize, first..first + count)
 }
 
 /// Number of sets for this many slots.
@@ -169,6 +175,7 @@ pub struct Header {
     pub(crate) file_count: AtomicU64,
     pub(crate) claimed: AtomicU64,
     pub(crate) slowest: AtomicU64,
+    pub(crate) reading: AtomicU64,
     pub(crate) counts: Counters,
     pub(crate) peers: [Peer; PEERS],
     pub(crate) files: [File; FILES],

@@ -26,7 +26,7 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::key::{Key, sets_of, tag};
 use crate::layout::{
     Counters, FILES, File, Header, MAGIC, Mode, PAGE, PART, PARTS, PEERS, Places, SLOTS_MAX,
-    VERSION, WAYS, sets,
+    VERSION, WAYS, reading, sets,
 };
 use crate::map::Map;
 use crate::slot::{Claimed, Slot, Word};
@@ -256,6 +256,16 @@ impl Segment {
         })
     }
 
+    /// True if the rank is reading this page from its file itself.
+    pub fn is_being_read(&self, key: &Key) -> bool {
+        let header = self.map.header();
+        let (place, pages) = reading(header.reading.load(Ordering::Relaxed));
+        let file = &header.files[place];
+        pages.contains(&key.page)
+            && file.dev.load(Ordering::Relaxed) == key.dev
+            && file.ino.load(Ordering::Relaxed) == key.ino
+    }
+
     /// Names another rank's segment of this process, like the library in front of MPI: for tests.
     #[doc(hidden)]
     pub fn name_peer(&self, peer: &Segment) {
@@ -285,6 +295,12 @@ impl Segment {
         file.version.store(opened.version, Ordering::Relaxed);
         let more = u64::from(known.is_none());
         header.file_count.store(count + more, Ordering::Release);
+    }
+
+    /// Shows a read of the rank, as a word of the header, like the library: for tests.
+    #[doc(hidden)]
+    pub fn show_reading(&self, word: u64) {
+        self.map.header().reading.store(word, Ordering::Relaxed);
     }
 
     /// The parts of a page that are valid or being filled.

@@ -206,13 +206,19 @@ impl Slot {
     /// void, and other parts that are being filled never become valid: neither is known to be as new as this. False if the page was made
     /// void since the claim. For one thread at a time.
     pub fn renew(&self, claimed: &mut Claimed, version: u64) -> bool {
-        if self.version() == version {
-            return true;
-        }
         loop {
             let word = self.word();
             if word.generation() != claimed.generation {
                 return false;
+            }
+            let before = self.version();
+            if before == version {
+                return true;
+            }
+            if before == 0 {
+                // A new page: no part is valid, and every thread that fills one comes here before it reads.
+                self.version.store(version, Ordering::Release);
+                return true;
             }
             let new = word.void(word.filling());
             if self.replace(word, new) {

@@ -46,7 +46,8 @@ fn facts() -> Vec<String> {
     }
     sizes!("header" Header, "counts" Counters, "peer" Peer, "file" File, "set" Set, "slot" Slot, "place" Hint);
     places!(
-        "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, slowest, counts,
+        "header" Header: magic, version, slots, token, mode, peer_count, clock, logged, joined, file_count, claimed, slowest, reading,
+            counts,
             peers, files;
         "counts" Counters: hits, hit_bytes, host_hits, host_bytes, remote_hits, remote_bytes, late, missed, voided, changed, filled,
             filled_bytes, left_bytes, beside_bytes, lost, evicted, unread;
@@ -68,6 +69,14 @@ fn facts() -> Vec<String> {
             "places {slots} {sets} {at} {log} {directory} {pages} {size}"
         ));
     }
+    // The whole pages of file 63, the last, within reads of some bytes; 0 if there are none, or if they have no word.
+    let reading = |first: u64, count: u64| {
+        let word = 63 << 58 | first << 24 | count;
+        assert_eq!(crate::layout::reading(word), (63, first..first + count));
+        word
+    };
+    let words = [0, reading(0, 1), reading(1, 1), 0, reading(10, 16383), 0, 0];
+    facts.extend(words.map(|word| format!("reading {word}")));
     for n in 0..20_u64 {
         let key = Key {
             dev: n * 77,

@@ -15,7 +15,8 @@ static void facts(void)
 {
     SIZE(header), SIZE(counts), SIZE(peer), SIZE(file), SIZE(set), SIZE(slot), SIZE(place);
     AT(header, magic), AT(header, version), AT(header, slots), AT(header, token), AT(header, mode), AT(header, peer_count);
-    AT(header, clock), AT(header, logged), AT(header, joined), AT(header, file_count), AT(header, claimed), AT(header, slowest), AT(header, counts);
+    AT(header, clock), AT(header, logged), AT(header, joined), AT(header, file_count), AT(header, claimed), AT(header, slowest), AT(header, reading);
+    AT(header, counts);
     AT(header, peers), AT(header, files);
     AT(counts, hits), AT(counts, hit_bytes), AT(counts, host_hits), AT(counts, host_bytes), AT(counts, remote_hits);
     AT(counts, remote_bytes), AT(counts, late), AT(counts, missed), AT(counts, voided), AT(counts, changed), AT(counts, filled), AT(counts, filled_bytes);
@@ -30,6 +31,9 @@ static void facts(void)
         uint64_t at[5], size = segment_size(counts[i], at);
         printf("places %u %lu %lu %lu %lu %lu %lu\n", counts[i], at[0], at[1], at[2], at[3], at[4], size);
     }
+    const uint64_t reads[][2] = {{0, 65535}, {0, 65536}, {1, 131071}, {1, 131070}, {65536 * 9 + 4096, 1 << 30}, {UINT64_C(1) << 50, 1 << 20}, {0, UINT64_C(1) << 41}};
+    for (int i = 0; i < 7; i++)
+        printf("reading %lu\n", segment_reading(63, reads[i][0], reads[i][1]));
     for (uint64_t n = 0; n < 20; n++) {
         struct segment_key key = {n * 77, n << 33, n * n};
         uint64_t hash = segment_hash(&key);

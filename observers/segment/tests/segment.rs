@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use foreread_segment::{Claim, Error, Fill, Key, PAGE, PART, PARTS, Segment};
+use foreread_segment::{Claim, Error, Fill, Key, Opened, PAGE, PART, PARTS, Segment};
 
 const VERSION: u64 = 1;
 
@@ -121,6 +121,47 @@ fn a_page_that_is_made_void_while_it_is_filled_is_lost() {
     assert_eq!((counts.lost, counts.voided, counts.filled), (1, 1, 0));
     // And is filled anew.
     assert_eq!(fill(&segment, &file, 0, 0b11, false), Some(0b11));
+}
+
+#[test]
+fn parts_of_a_new_page_that_are_filled_at_once_are_all_kept() {
+    let segment = Segment::create(64 * PAGE).unwrap();
+    let file = file(4 * PAGE);
+    // The second time the slot has had another page, in another state of its file.
+    for (page, version) in [(1, VERSION), (2, VERSION + 1)] {
+        let claim = |parts| match segment.claim(&key(page), parts, 0, false) {
+            Claim::Fill(fill) => fill,
+            other => panic!("{other:?}"),
+        };
+        let mut fills = [claim(0x0fff), claim(0xf000)];
+        for fill in fills.iter_mut().rev() {
+            let parts = fill.parts();
+            fill.from_file(file.as_fd(), parts, version).unwrap();
+        }
+        assert_eq!(fills.map(Fill::commit), [0x0fff, 0xf000]);
+        assert_eq!(segment.resident(&key(page)), 0xffff);
+    }
+    assert_eq!(segment.counts().lost, 0);
+}
+
+#[test]
+fn pages_that_the_rank_reads_itself_are_known_and_others_are_not() {
+    let segment = Segment::create(64 * PAGE).unwrap();
+    let opened = Opened {
+        direct: false,
+        version: VERSION,
+    };
+    segment.name_file((7, 8), opened);
+    segment.name_file((1, 2), opened);
+    assert!(!segment.is_being_read(&key(0)));
+    // Three pages from the fifth on, of the second file.
+    segment.show_reading(1 << 58 | 5 << 24 | 3);
+    let read = (0..10).filter(|page| segment.is_being_read(&key(*page)));
+    assert_eq!(read.collect::<Vec<_>>(), [5, 6, 7]);
+    assert!(!segment.is_being_read(&Key { ino: 8, ..key(5) }));
+    // Anything may be in the word.
+    segment.show_reading(u64::MAX);
+    assert!(!segment.is_being_read(&key(u64::MAX)));
 }
 
 #[test]

@@ -80,10 +80,14 @@ static void take_turns(void) {
     raw_call(SYS_sched_setattr, 0, &standing, 0);
 }
 
+/* Makes the calling thread a prefetch thread, as expected. If that fails, it is expected no longer. */
 static bool begin_thread(uint64_t path) {
     raw_call(SYS_prctl, PR_SET_NAME, "prefetch");
     take_turns();
-    return quarantine_thread() && lanes_add(path);
+    bool begun = quarantine_thread() && lanes_add(path);
+    if (!begun)
+        lanes_expect(-1);
+    return begun;
 }
 
 void threads_begin(uint64_t path) {
@@ -106,10 +110,8 @@ void threads_leave(void) {
 static void *begin(void *argument) {
     struct start start = *(struct start *)argument;
     free(argument);
-    if (!begin_thread(start.path)) {
-        lanes_expect(-1);
+    if (!begin_thread(start.path))
         return NULL;
-    }
     void *result = start.f(start.argument);
     threads_end();
     return result;

@@ -1,5 +1,6 @@
 /* threads.c - one prefetch thread per thread that reads, each with its own call IDs. */
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +61,37 @@ static int program(int argc, char **argv) {
     return 0;
 }
 
+/* A thread begins, like one of std::thread, without room for the stack of its signal handlers. */
+static void *begins_without_room(void *path) {
+    struct rlimit room;
+    EXPECT(getrlimit(RLIMIT_AS, &room) == 0);
+    EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){0, room.rlim_max}) == 0);
+    foreread_thread_begin(*(uint64_t *)path);
+    abort();
+}
+
+static void begin_without_room(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct rlimit room;
+    uint64_t path = foreread_thread_path();
+    pthread_t thread;
+    EXPECT(path != 0 && getrlimit(RLIMIT_AS, &room) == 0);
+    EXPECT(pthread_create(&thread, NULL, begins_without_room, &path) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0 && setrlimit(RLIMIT_AS, &room) == 0);
+    leave_sign();
+}
+
+static bool is_gone(const void *unused) {
+    return !has_prefetch_process(unused);
+}
+
+static int awaits_the_end(int argc, char **argv) {
+    (void)argc, (void)argv;
+    await_slice();
+    CHECK(comes_true(is_gone, NULL));
+    return 0;
+}
+
 static int starts_threads_first(int argc, char **argv) {
     (void)argc, (void)argv;
     sleep_ms(30);
@@ -93,6 +125,11 @@ static void test_before_main(void) {
     CHECK(outcome.status == 0 && strcmp(outcome.out, "alone") == 0 && outcome.report[0] == '\0');
 }
 
+static void test_not_begun(void) {
+    setenv("CHECK_UNREPORTED", "1", 1);
+    CHECK(run("begin_without_room", NULL).status == 0);
+}
+
 int main(int argc, char **argv) {
     pthread_t thread;
     if (argc > 1 && strcmp(argv[1], "starts_threads_first") == 0)
@@ -100,11 +137,13 @@ int main(int argc, char **argv) {
     const struct scenario scenarios[] = {
         {"threads", prefetch_main, program},
         {"starts_threads_first", prefetch_main, starts_threads_first},
+        {"begin_without_room", begin_without_room, awaits_the_end},
         {0},
     };
     const struct test tests[] = {
         {"threads that read are prefetched for one by one", test_threads},
         {"a process that has threads before is left alone", test_before_main},
+        {"a thread that could not begin keeps no prefetch process", test_not_begun},
         {0},
     };
     return check_main(argc, argv, scenarios, tests);

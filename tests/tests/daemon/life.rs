@@ -207,7 +207,10 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     let nothing = place.output(&["predict", "/nowhere"]);
     assert_eq!(nothing.status.code(), Some(1), "nobody has opened it");
     let why = text(&nothing.stderr);
-    assert!(why.contains("no file that follows /nowhere"), "{why}");
+    assert_eq!(
+        why,
+        "foreread: no daemon is running, and the saved models predict no file after /nowhere\n"
+    );
     let held: Vec<&str> = names.iter().map(String::as_str).collect();
     let _held = place.lab.held(&held);
     let said = place.said(&["predict", &first]);
@@ -223,6 +226,11 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
     assert!(why.starts_with("foreread: standard output: "), "{why}");
     let _again = place.running();
     assert!(follows(&ask()), "by the next daemon");
+    let nothing = text(&place.output(&["predict", "/nowhere"]).stderr);
+    assert_eq!(
+        nothing,
+        "foreread: the daemon predicts no file after /nowhere\n"
+    );
 }
 
 fn one_that_cannot_start_says_why() {

@@ -103,6 +103,12 @@ pub const TESTS: &[Test] = &[
         Needs::C,
         endings,
     ),
+    (
+        "a_rank_shows_the_pages_that_it_reads_itself",
+        QUICK,
+        Needs::C,
+        shown,
+    ),
     ("what_is_no_segment_is_not_used", ALL, Needs::C, no_segment),
     (
         "reads_into_memory_that_cannot_be_written_to_fail_as_ever",
@@ -119,12 +125,19 @@ pub const TESTS: &[Test] = &[
 ];
 
 const SIZE: usize = (1 << 20) + 5000;
+/// Bytes of a page of the cache.
+const PAGE: u64 = 1 << 16;
 
 /// A lab with the programs, and a file whose bytes are neither 0xaa nor its complement.
 fn lab(mpi: Mpi) -> Lab {
     let lab = Lab::new();
     mpi.build(&lab, "cached.c");
-    for (source, options) in [("seed.c", &[][..]), ("slow.c", &["-shared", "-fPIC"])] {
+    const LIBRARY: &[&str] = &["-shared", "-fPIC"];
+    for (source, options) in [
+        ("seed.c", &[][..]),
+        ("slow.c", LIBRARY),
+        ("shown.c", LIBRARY),
+    ] {
         let source = root().join("tests/mpi").join(source);
         let name = source.file_stem().expect("a name").to_str().expect("text");
         let path = source.to_str().expect("a path");
@@ -396,6 +409,31 @@ fn other_hosts(mpi: Mpi) {
             );
         }
     }
+}
+
+fn shown(mpi: Mpi) {
+    let lab = lab(mpi);
+    let alone = plain(mpi, &lab, 1, "once");
+    std::fs::rename(lab.path("shown"), lab.path("shown.so")).expect("our own library");
+    let preload = format!("{}:{}", library(mpi), lab.path("shown.so").display());
+    fresh(&lab);
+    // The library comes behind the one in front of MPI: its reads are the real ones.
+    let output = mpi.launch(&lab, 1, &seeded(&preload, "none", "once"));
+    assert_eq!(lines(&output), alone, "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut pages = 0;
+    for line in said.lines().filter_map(|line| line.strip_prefix("shown ")) {
+        let numbers = line.split(' ').map(|number| number.parse().expect(line));
+        let [offset, len, first, count] = numbers.collect::<Vec<u64>>()[..] else {
+            panic!("{said}");
+        };
+        let within = offset.div_ceil(PAGE)..(offset + len) / PAGE;
+        let whole = within.end.saturating_sub(within.start);
+        assert_eq!(count, whole, "{said}");
+        assert!(count == 0 || first == within.start, "{said}");
+        pages += count;
+    }
+    assert!(pages > 0, "{said}");
 }
 
 fn waited(mpi: Mpi) {

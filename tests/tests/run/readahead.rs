@@ -1,20 +1,20 @@
-//! The kernel's own read-ahead is twice as large for a program that is known to read from front to back.
+//! The kernel's own read-ahead is larger for a program that is known to read from front to back.
 
 use foreread_tests::{Lab, Need, check};
 
 use foreread_tests::suite::{ALL, Test};
 
 pub const TESTS: &[Test] = &[(
-    "the_kernel_reads_twice_as_far_ahead_in_a_file_read_from_front_to_back",
+    "the_kernel_reads_further_ahead_in_a_file_read_from_front_to_back",
     ALL,
     &[Need::ReadAhead],
-    twice_as_far,
+    further,
 )];
 
-/// The pages in memory beyond this many were read ahead, usually up to 8 MiB.
+/// Pages that the command reads. Those in memory beyond them were read ahead: how many depends on where the last window ended.
 const READ: &str = "8192";
 
-fn twice_as_far() {
+fn further() {
     let lab = Lab::new();
     lab.data("data", 96);
     lab.write("count", "24576");

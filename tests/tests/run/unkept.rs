@@ -1,5 +1,6 @@
 //! File systems that prefetching would harm: one that keeps no pages in memory for its readers reads everything twice, and one that
-//! computes its data may compute it several times. Neither is prefetched. One that only waits, as for a network, is prefetched.
+//! computes its data may compute it several times. Neither is prefetched. One that only waits, as for a network, is prefetched. Reads past
+//! the page cache (`O_DIRECT`) would not find there what was fetched.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use foreread_tests::{Lab, Need, Outcome, Slow, check, eventually, text};
 use rustix::fs::{Advice, fadvise};
 use rustix::mount::{UnmountFlags, unmount};
 
-use foreread_tests::suite::{ALL, Test};
+use foreread_tests::suite::{ALL, QUICK, Test};
 
 pub const TESTS: &[Test] = &[
     (
@@ -20,6 +21,18 @@ pub const TESTS: &[Test] = &[
         ALL,
         &[Need::Root, Need::Fuse],
         unkept,
+    ),
+    (
+        "nothing_is_fetched_for_reads_past_the_page_cache",
+        QUICK,
+        &[Need::Command("python3")],
+        || past("preload"),
+    ),
+    (
+        "nothing_is_fetched_for_reads_past_the_page_cache_that_the_kernel_reports",
+        QUICK,
+        &[Need::Command("python3"), Need::Ebpf],
+        || past("ebpf"),
     ),
     (
         "nothing_is_fetched_of_a_file_system_that_computes_what_is_read",
@@ -50,6 +63,42 @@ file = os.open('mnt/data', os.O_RDONLY)
 for at in range(48 << 20, 0, -(64 << 10)):
     assert len(os.pread(file, 64 << 10, at - (64 << 10))) == 64 << 10
 ";
+
+/// Reads a file backward, every second page, past the page cache: opened so, or told so later.
+const PAST: &str = "import fcntl, mmap, os, sys
+page = mmap.mmap(-1, 4096)
+direct = os.O_DIRECT if sys.argv[1] == 'open' else 0
+file = os.open('data', os.O_RDONLY | direct)
+if not direct:
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
+total = 0
+for offset in range((8 << 20) - 4096, -1, -8192):
+    total += os.preadv(file, [page], offset)
+print(total)
+";
+
+/// Whether the first run has a pattern, or a later one a record.
+fn past(observer: &str) {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.write("past.py", PAST);
+    // The kernel reports the flags of opens alone.
+    let ways = ["open", "fcntl"];
+    for way in &ways[..if observer == "preload" { 2 } else { 1 }] {
+        for _ in 0..2 {
+            lab.cold(&["data"]);
+            let outcome = lab.run_with(
+                &["--explain", "--observer", observer],
+                &["python3", "past.py", way],
+            );
+            assert_eq!(outcome.stdout(), "4194304\n");
+            assert_eq!(lab.cached("data"), 0, "{way}: {outcome:?}");
+            let said = outcome.stderr().replace("\nforeread:", " ");
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains("4.00 MiB read with O_DIRECT"), "{said}");
+        }
+    }
+}
 
 fn unkept() {
     let lab = Lab::new();

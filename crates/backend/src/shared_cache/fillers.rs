@@ -344,13 +344,16 @@ impl Shared {
         }
     }
 
-    /// Claims these parts of a page, and those to be read with them for other ranks; `None` if other ranks have or read all missing parts,
-    /// or if no library takes pages from the segment.
+    /// Claims these parts of a page, and those to be read with them for other ranks; `None` if the rank or others have or read all missing
+    /// parts, or if no library takes pages from the segment.
     fn claim(&self, file: FileId, (key, wanted): (Key, u16), insist: bool) -> Option<Claim<'_>> {
         if self.collective.is_useless() {
             return None;
         }
         let segment = self.collective.segment();
+        if segment.is_being_read(&key) {
+            return None;
+        }
         let peers = self.peers.of(segment);
         let (remaining, missing) = leave(segment, &peers, (&key, wanted));
         if remaining == 0 {

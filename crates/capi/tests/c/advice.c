@@ -3,6 +3,7 @@
 #include "check.h"
 #include "foreread.h"
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 enum { PAGE = 4096, PAGES = 1024 };
 
@@ -106,6 +107,49 @@ static void ended(void)
 	CHECK(close(fd) == 0);
 }
 
+/* Advice ends with its descriptor, before the first client of a process, too: the next file with the number is
+ * not taken for advised. */
+static void advised_and_closed_by(int (*close_it)(int))
+{
+	int fd = cold(), status = -1;
+	pid_t child;
+
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL) == 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		int other;
+
+		CHECK(close_it(fd) >= 0);
+		other = cold();
+		CHECK(other == fd || syscall(SYS_dup3, other, fd, 0) == fd);
+		under_way(fd, 101);
+		CHECK(!reads_ahead(fd, 600));
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(close(fd) == 0);
+}
+
+/* A child that runs in the program's memory (vfork) closes a descriptor of its own. */
+static void advised_and_closed_in_a_child(void)
+{
+	int fd = cold(), status = -1;
+	foreread_client *c;
+	pid_t child;
+
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL) == 0);
+	child = vfork();
+	CHECK(child >= 0);
+	if (child == 0)
+		_exit(close(fd));
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	c = under_way(fd, 101);
+	CHECK(reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	foreread_client *c;
@@ -123,6 +167,21 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	CHECK(close(fd) == 0);
+
+	/* The first client of this process is the one after these. */
+	advised_and_closed_by(close);
+	advised_and_closed_by(by_dup2);
+	advised_and_closed_by(by_dup3);
+	fd = cold();
+	CHECK(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL) == 0);
+	CHECK(close(fd) == 0);
+	SAME(cold(), fd);
+	c = under_way(fd, 101);
+	CHECK(!reads_ahead(fd, 600));
+	SAME(foreread_unregister_client(c), 0);
+	CHECK(close(fd) == 0);
+	advised_and_closed_by(close);
+	advised_and_closed_in_a_child();
 
 	fd = cold();
 	c = under_way(fd, 101);

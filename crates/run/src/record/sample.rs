@@ -1,10 +1,14 @@
 //! A sample of a record's plan, by which a later run decides whether the plan is in memory.
 //!
+//! A long read counts as the many requests that it takes, so a few of them are not lost among a program's small reads.
+//!
 //! Data flow: the written record → [`of`] → the record's sample. `foreread_core::cold` checks it.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
-use foreread_core::Trace as _;
+use foreread_core::{JOINED, Trace as _};
 use foreread_plan::format::{PartSample, Reader, Sample};
 use foreread_plan::{Expected, Kind, Name, Odds, Pattern};
 
@@ -38,8 +42,10 @@ pub(super) fn of(reader: Reader) -> Sample {
         }
         let (expected, names) = gather(&mut recording);
         PartSample {
-            expected: pick(expected, PLACES / count as usize),
-            names: pick(names, NAMES / count as usize),
+            expected: pieces(&expected, PLACES / count as usize),
+            names: pick(names.len() as u64, NAMES / count as usize)
+                .map(|number| names[number as usize])
+                .collect(),
         }
     });
     Sample {
@@ -98,33 +104,90 @@ fn gather(recording: &mut Recording) -> (Vec<Expected>, Vec<Name>) {
     (places, names)
 }
 
-/// Picks this many, in order, at random distances: at equal distances a sample could miss a periodic part of the plan.
-fn pick<T>(all: Vec<T>, most: usize) -> Vec<T> {
+/// The requests that a place is fetched by. What a program touched together of a mapping is one.
+fn requests(place: &Expected) -> u64 {
+    match place.pattern {
+        Pattern::Loose => 1,
+        _ => (place.pages.end - place.pages.start).div_ceil(JOINED),
+    }
+}
+
+/// Picks this many requests of the places, in order.
+fn pieces(places: &[Expected], most: usize) -> Vec<Expected> {
+    let mut picked = pick(places.iter().map(requests).sum(), most).peekable();
+    let mut before = 0;
+    let mut pieces = Vec::new();
+    for place in places {
+        let end = before + requests(place);
+        while let Some(number) = picked.next_if(|number| *number < end) {
+            pieces.push(Expected {
+                pages: piece(place, number - before),
+                ..place.clone()
+            });
+        }
+        before = end;
+    }
+    pieces
+}
+
+/// The pages of a place's request with this number.
+fn piece(place: &Expected, number: u64) -> Range<u64> {
+    if place.pattern == Pattern::Loose {
+        return place.pages.clone();
+    }
+    let start = place.pages.start + number * JOINED;
+    start..place.pages.end.min(start + JOINED)
+}
+
+/// Picks this many of the numbers below `among`, in order, at random distances: at equal distances a sample could miss a periodic part
+/// of the plan.
+fn pick(among: u64, most: usize) -> impl Iterator<Item = u64> {
     let mut random = fastrand::Rng::with_seed(1);
-    let among = all.len() as u64;
-    let mut left = among.min(most as u64);
-    let picked = all.into_iter().enumerate().filter(|(n, _)| {
-        let is_picked = random.u64(..among - *n as u64) < left;
-        left -= u64::from(is_picked);
-        is_picked
-    });
-    picked.map(|(_, one)| one).collect()
+    let mut picked = BTreeSet::new();
+    while (picked.len() as u64) < among.min(most as u64) {
+        picked.insert(random.u64(..among));
+    }
+    picked.into_iter()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foreread_plan::{FileId, ThreadId};
 
     #[test]
     fn a_sample_is_taken_in_no_rhythm_and_in_order() {
-        // Every fourth is the same.
-        let all: Vec<u64> = (0..512).map(|n| if n % 4 == 0 { 0 } else { n }).collect();
-        let picked = pick(all.clone(), 48);
+        let picked: Vec<_> = pick(512, 48).collect();
         assert_eq!(picked.len(), 48);
-        let same = picked.iter().filter(|one| **one == 0).count();
-        assert!((1..30).contains(&same), "{same} of 48");
-        let others: Vec<_> = picked.iter().filter(|one| **one > 0).collect();
-        assert!(others.is_sorted());
-        assert_eq!(pick(all[..10].to_vec(), 48), all[..10]);
+        let fourth = picked.iter().filter(|number| **number % 4 == 0).count();
+        assert!((1..30).contains(&fourth), "{fourth} of 48");
+        assert!(picked.is_sorted());
+        assert!(pick(10, 48).eq(0..10));
+    }
+
+    #[test]
+    fn a_long_read_counts_as_the_requests_that_it_takes() {
+        let place = |file, pages, pattern| Expected {
+            odds: Odds::SURE,
+            file: FileId(file),
+            pages,
+            thread: ThreadId(1),
+            pattern,
+        };
+        let mut places: Vec<_> = (0..400)
+            .map(|page| place(1, page..page + 1, Pattern::Scattered))
+            .collect();
+        places.push(place(2, 100..100 + 8192, Pattern::Scattered));
+        places.push(place(3, 0..8192, Pattern::Loose));
+        let picked = pieces(&places, 48);
+        assert_eq!(picked.len(), 48);
+        let of = |file| picked.iter().filter(move |one| one.file == FileId(file));
+        assert!((10..30).contains(&of(2).count()), "{}", of(2).count());
+        assert!(of(2).all(|one| (one.pages.start - 100) % JOINED == 0));
+        assert!(of(2).all(|one| one.pages.end - one.pages.start == JOINED));
+        // All requests, if there is room: the last piece is as long as what is left.
+        let few = [place(2, 0..100, Pattern::Scattered), places[401].clone()];
+        let pages: Vec<_> = pieces(&few, 48).into_iter().map(|one| one.pages).collect();
+        assert_eq!(pages, [0..32, 32..64, 64..96, 96..100, 0..8192]);
     }
 }

@@ -104,6 +104,8 @@ impl Supervisor {
             let unseen = unseen.into_iter();
             unseen.for_each(|said| account.not_observed(said));
         }
+        let direct = self.sinks.direct_bytes;
+        account.passed_cache_by(self.watch.observed().then_some(direct));
         if was_observing && !looked_away && self.watch.observed() {
             account.unseen(&self.sinks.explained);
         }

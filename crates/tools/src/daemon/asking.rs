@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow};
 use foreread_daemon::Status;
 use foreread_daemon::cli::{SYSTEM_SOCKET, Where, own_socket};
 use foreread_daemon::control::ask;
@@ -12,8 +12,13 @@ use foreread_daemon::control::wire::{Said, Subject};
 pub(crate) fn status_at(socket: &Path) -> Result<Status> {
     match ask(socket, &Subject::Status)?.said {
         Said::Status { status } => Ok(*status),
-        other => bail!("the daemon answers something else: {other:?}"),
+        other => Err(unexpected(&other)),
     }
+}
+
+/// The error for an answer to another question.
+pub(crate) fn unexpected(answer: &Said) -> Error {
+    anyhow!("the daemon sent an answer that does not fit the question: {answer:?}")
 }
 
 /// The socket of the user's own daemon if there is one, else of root's.

@@ -7,20 +7,20 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use foreread_daemon::cli::Where;
 use foreread_daemon::control::ask;
 use foreread_daemon::control::wire::{Said, Subject};
 use foreread_run::{find_preload, preload_variables};
 
-use super::asking::to_ask;
+use super::asking::{to_ask, unexpected};
 use crate::output::output;
 
 /// Prints the commands, for a POSIX shell.
 pub(super) fn print(place: &Where) -> Result<ExitCode> {
     let variable = match ask(&to_ask(place), &Subject::Environment)?.said {
         Said::Environment { variable } => variable,
-        other => bail!("the daemon answers something else: {other:?}"),
+        other => return Err(unexpected(&other)),
     };
     let (name, value) =
         variable.ok_or_else(|| anyhow!("the daemon sees all programs without this"))?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use foreread_daemon::cli::own_state;
 use foreread_daemon::control::wire::{Following, Said, Subject};
 use foreread_daemon::control::{AskError, ask};
@@ -19,12 +19,12 @@ use foreread_words::units::{WIDTH, cut};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
-use super::asking::to_ask;
+use super::asking::{to_ask, unexpected};
 use super::status::percent;
 use crate::args;
 use crate::output::{output, width};
 
-/// Exit status if the models know no successor of the file; errors have 2.
+/// Exit status if no file is predicted; errors have 2.
 const NOTHING: u8 = 1;
 /// Columns before the file's name.
 const COLUMN: usize = 30;
@@ -46,15 +46,18 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
         Ok(file) => file,
         Err(_) => std::path::absolute(&args.file)?,
     };
-    let (files, by) = match ask(
+    let (files, nothing) = match ask(
         &to_ask(&args.place),
         &Subject::Predict { path: file.clone() },
     ) {
         Ok(answer) => match answer.said {
-            Said::Predicted { files } => (files, "the daemon"),
-            other => bail!("the daemon answers something else: {other:?}"),
+            Said::Predicted { files } => (files, "the daemon predicts"),
+            other => return Err(unexpected(&other)),
         },
-        Err(AskError::NotRunning) => (saved(args, &file)?, "what was saved"),
+        Err(AskError::NotRunning) => (
+            saved(args, &file)?,
+            "no daemon is running, and the saved models predict",
+        ),
         Err(why) => return Err(why.into()),
     };
     let mut met = HashSet::new();
@@ -70,10 +73,7 @@ pub(crate) fn predict(args: &args::daemon::Predict) -> Result<ExitCode> {
     }
     if files.is_empty() {
         let name = file.display().to_string();
-        eprintln!(
-            "foreread: {by} knows of no file that follows {}",
-            shown(&name)
-        );
+        eprintln!("foreread: {nothing} no file after {}", shown(&name));
         return Ok(ExitCode::from(NOTHING));
     }
     if args.json {
@@ -92,7 +92,7 @@ fn saved(args: &args::daemon::Predict, file: &Path) -> Result<Vec<Following>> {
         .state
         .clone()
         .or_else(own_state)
-        .context("no daemon is running, and there is no place for saved models")?;
+        .context("no daemon is running, and there is no place for saved models: neither XDG_DATA_HOME nor HOME is set")?;
     let options = Options::default();
     let files = predict_saved(&state, options.model, options.threshold, file)
         .context("no daemon is running")?;

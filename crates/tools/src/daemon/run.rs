@@ -66,7 +66,7 @@ pub(super) fn start(settings: &Settings) -> Result<ExitCode> {
         {
             writeln!(
                 output(),
-                "the daemon runs as process {}; foreread daemon status says how it goes",
+                "the daemon runs as process {}; foreread daemon status shows what it does",
                 answer.pid
             )?;
             return Ok(ExitCode::SUCCESS);

@@ -19,7 +19,8 @@ pub(super) fn stop(place: &Where) -> Result<ExitCode> {
     // Opened before the daemon ends: its process id may be reused afterwards.
     let pid = ask(&socket, &Subject::Status)?.pid;
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let number = number.with_context(|| format!("no process is {pid}"))?;
+    let number = number
+        .with_context(|| format!("the daemon sent a process number that cannot be: {pid}"))?;
     let process = pidfd_open(number, PidfdFlags::empty())
         .with_context(|| format!("the daemon, process {pid}"))?;
     let answer = ask(&socket, &Subject::Stop)?;
@@ -27,13 +28,15 @@ pub(super) fn stop(place: &Where) -> Result<ExitCode> {
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
     if poll(&mut ended, Some(&patience))? == 0 {
         bail!(
-            "the daemon, process {pid}, is to end, and has not within {} s",
+            "the daemon, process {pid}, did not end within {} s",
             SAVING.as_secs()
         );
     }
     writeln!(output(), "the daemon, process {pid}, has ended")?;
     if let Said::Stopping { unsaved: Some(why) } = answer.said {
-        bail!("what the daemon has learned since it saved last is lost: {why}");
+        bail!(
+            "the models were not saved, and what the daemon learned since the last save is lost: {why}"
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -50,7 +50,7 @@ pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
         (summary, runs.0, runs.1)
     } else {
         let kept = merging.in_turn(&mut records, &files)?;
-        (sum(&records), kept, kept)
+        (sum(records.iter().filter_map(Reader::summary)), kept, kept)
     };
     if kept == 0 {
         bail!("the records have nothing in common that most of them read");
@@ -79,17 +79,23 @@ pub(crate) fn merge(args: &args::travel::Merge) -> Result<ExitCode> {
 }
 
 /// The summary of several commands that run one after the other: the sums of their figures.
-fn sum(records: &[Reader]) -> Summary {
-    let feet = || records.iter().filter_map(Reader::summary);
-    let all = |of: fn(&Summary) -> Option<u64>| feet().map(of).sum::<Option<u64>>();
+fn sum<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Summary {
+    let feet = || summaries.clone();
+    // A record is untrusted input: no sum overflows.
+    let sum = |of: fn(&Summary) -> u64| feet().map(of).fold(0, u64::saturating_add);
+    let all = |of: fn(&Summary) -> Option<u64>| {
+        let mut each = feet().map(of);
+        each.try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
+    };
     Summary {
-        wall_ns: feet().map(|foot| foot.wall_ns).sum(),
-        read_ns: feet().map(|foot| foot.read_ns).sum(),
+        wall_ns: sum(|foot| foot.wall_ns),
+        read_ns: sum(|foot| foot.read_ns),
+        rewritten_ns: sum(|foot| foot.rewritten_ns),
         cpu_ns: all(|foot| foot.cpu_ns),
         others_ns: all(|foot| foot.others_ns),
         device_bytes: all(|foot| foot.device_bytes),
         cold_wall_ns: all(|foot| foot.cold_wall_ns),
-        lost: feet().map(|foot| foot.lost).sum(),
+        lost: sum(|foot| foot.lost),
         helped: feet().any(|foot| foot.helped),
         by_kernel: feet().any(|foot| foot.by_kernel),
         partial: feet().any(|foot| foot.partial),
@@ -301,5 +307,32 @@ fn places(access: &Access) -> std::ops::Range<u64> {
             // An empty mapping, or a read at the end of the file, counts as one place.
             pages.start..pages.end.max(pages.start + 1)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_several_commands_are_summed_and_do_not_overflow() {
+        let of = |ns| Summary {
+            wall_ns: ns,
+            read_ns: ns,
+            rewritten_ns: ns,
+            lost: ns,
+            cpu_ns: Some(ns),
+            others_ns: Some(ns),
+            device_bytes: Some(ns),
+            cold_wall_ns: Some(ns),
+            ..Summary::default()
+        };
+        assert_eq!(sum([of(3), of(4)].iter()), of(7));
+        assert_eq!(sum([of(3), of(u64::MAX)].iter()), of(u64::MAX));
+        let unknown = Summary {
+            cpu_ns: None,
+            ..of(0)
+        };
+        assert_eq!(sum([of(3), unknown].iter()).cpu_ns, None);
     }
 }

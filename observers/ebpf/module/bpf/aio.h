@@ -8,30 +8,41 @@
 
 #include "names.h"
 
-/* Limits: requests of one call, and parts of a vector, that are counted. */
-enum { AIO_MOST = 1024, AIO_PARTS = 8 };
+/* The kernel's limit for the parts of a vector (UIO_MAXIOV). */
+enum { AIO_PARTS = 1024 };
 
 struct submission {
 	struct thread *thread;
-	/* Number of requests that the kernel has accepted, and the time of each, in ns. */
-	__u64 taken, each;
+	/* The time of each request that the kernel has accepted, in ns. */
+	__u64 each;
 };
+
+struct vector {
+	/* The address of its parts in the program, and their sum so far. */
+	__u64 at, bytes;
+};
+
+static long part_added(__u32 number, struct vector *vector)
+{
+	struct iovec part;
+
+	if (bpf_probe_read_user(&part, sizeof part, (void *)(vector->at + number * sizeof part)))
+		return 1;
+	vector->bytes += part.iov_len;
+	return 0;
+}
 
 /* The number of bytes that a request asks for. */
 static __always_inline __u64 bytes_of(struct iocb *request)
 {
-	__u64 bytes = 0;
+	struct vector vector = {.at = request->aio_buf};
 
 	if (request->aio_lio_opcode == IOCB_CMD_PREAD)
 		return request->aio_nbytes;
-	for (__u32 part = 0; part < AIO_PARTS && part < request->aio_nbytes; part++) {
-		struct iovec vector;
-
-		if (bpf_probe_read_user(&vector, sizeof vector, (void *)(request->aio_buf + part * sizeof vector)))
-			break;
-		bytes += vector.iov_len;
-	}
-	return bytes;
+	/* The program may have changed the number since the kernel accepted it. */
+	if (request->aio_nbytes <= AIO_PARTS)
+		bpf_loop(request->aio_nbytes, part_added, &vector, 0);
+	return vector.bytes;
 }
 
 static long request_submitted(__u64 number, struct submission *submission)
@@ -42,8 +53,6 @@ static long request_submitted(__u64 number, struct submission *submission)
 	__u64 at = 0, size, bytes;
 	struct file *file;
 
-	if (number >= submission->taken)
-		return 1;
 	if (bpf_probe_read_user(&at, sizeof at, (void *)(thread->args[2] + number * sizeof at)))
 		return 1;
 	if (bpf_probe_read_user(&request, sizeof request, (void *)at))
@@ -76,9 +85,8 @@ static __always_inline int submit_ends(struct thread *thread, long taken)
 	/* Linux before 5.17 has no bpf_loop, and these reads are not reported. */
 	if (taken <= 0 || !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
 		return 0;
-	submission.taken = taken;
-	submission.each = (bpf_ktime_get_ns() - thread->start) / submission.taken;
-	bpf_loop(AIO_MOST, request_submitted, &submission, 0);
+	submission.each = (bpf_ktime_get_ns() - thread->start) / (__u64)taken;
+	bpf_loop(taken, request_submitted, &submission, 0);
 	return 0;
 }
 

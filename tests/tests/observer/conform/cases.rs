@@ -53,6 +53,8 @@ const PREAD: &str =
 const REFILLS: &str = "open data, stdio data 0+4096, stdio data 4096+4096, stdio data 8192+4096, stdio data 12288+4096, \
                        stdio data 16384+3616";
 const QUEUED: &str = "open data, pread data 12288+100, pread data 0+4096, pread data 5000+4100, pread data 19000+1000";
+const SUBMITTED: &str = "open data, pread data 12288+100, pread data 0+4096, pread data 5000+4100, pread data 19000+1000, \
+    pread data 9000+3072";
 const BARE: &str = "open data, read data 0+1000, pread data 5000+50, read data 1000+8192";
 
 pub const CASES: &[Case] = &[
@@ -162,7 +164,7 @@ pub const CASES: &[Case] = &[
         "open data, pread data 12000+5000, pread data 19000+1000, pread data 0+100, pread data 4096+200, write written",
     ),
     case("io_uring_enter", "uring", "@data", QUEUED),
-    case("io_submit", "submit", "@data", QUEUED),
+    case("io_submit", "submit", "@data", SUBMITTED),
     case(
         "liburing",
         "liburing",
