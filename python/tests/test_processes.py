@@ -134,8 +134,8 @@ INTERRUPTED = """
 import foreread, itertools, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 accesses = ((sys.argv[1], number % 4000 * 4096, 64) for number in itertools.count())
-print("going", flush=True)
 try:
+    print("going", flush=True)
     {}
 except KeyboardInterrupt:
     print("interrupted")
@@ -193,11 +193,13 @@ path = sys.argv[1]
 assert os.geteuid() == 65534
 whole = [(path, page * 4096, 4096) for page in range(0, 4096, 4)]
 with foreread.read(whole) as reader:
-    time.sleep(0.2)
+    end = time.monotonic() + 60
+    while reader.stats().issued == 0 and time.monotonic() < end:
+        time.sleep(0.01)
     fd = os.open(path, os.O_RDONLY)
     assert all(part == os.pread(fd, 4096, offset) for part, (_, offset, _) in zip(reader, whole))
 stats = reader.stats()
-assert stats.issued > 0 and stats.useful > 0, stats
+assert stats.issued > 0 and stats.useful + stats.late > 0, stats
 try:
     foreread.prefetch([(sys.argv[2], 0, 1)])
 except PermissionError as refused:

@@ -1,5 +1,6 @@
-/* Changes the file in argv[1] in every way, argv[2] times each, at random places and after random reads. After each change all ranks
- * read the file by MPI_File_read_at; for each way they print the number of bytes that differed from the file's. */
+/* Changes the file in argv[1] in every way, argv[2] times each, at random places, which the number in argv[3] determines, and after
+ * random reads. After each change all ranks read the file by MPI_File_read_at; for each way they print the number of bytes that
+ * differed from the file's. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -37,8 +38,8 @@ static void must(int right, const char *what) {
 }
 
 /* The same random numbers in all ranks. */
+static uint64_t state;
 static size_t below(size_t most) {
-    static uint64_t state = 7;
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (size_t)(state >> 33) % most;
 }
@@ -187,6 +188,7 @@ int main(int argc, char **argv) {
     char name[5000];
     path = argv[1];
     int rounds = atoi(argv[2]);
+    state = (uint64_t)atoi(argv[3]);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     fd = open(path, O_RDWR);

@@ -1,6 +1,7 @@
-/* Installs a system-call filter and executes another program under it, which reads. The filter allows the calls with which a
- * dynamically linked program starts, and kills for calls that neither the start nor the program makes. It is installed by the C
- * library's function (`library`), by system calls that no library sees (`own`), or by such calls in a child (`child`). */
+/* heir HOW [PROGRAM] FILE: installs a system-call filter and executes itself, or PROGRAM, under it, which reads FILE. The filter
+ * allows the calls with which a dynamically linked program starts, and kills for calls that neither the start nor the program makes.
+ * It is installed by the C library's function (`library`), by system calls that no library sees (`own`), or by such calls in a child
+ * (`child`). */
 #include "observe.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -41,7 +42,7 @@ static void filter(int is_own) {
         check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
-/* The program that runs under the filter from its start, for half a second. */
+/* The program that runs under the filter from its start, and ends as soon as there is no file `hold`. */
 static int heir(const char *path) {
     static char buffer[100];
     struct stat stat;
@@ -56,7 +57,8 @@ static int heir(const char *path) {
     }
     int len = snprintf(buffer, sizeof buffer, "%lx\n", sum);
     check(write(1, buffer, len));
-    usleep(500000);
+    while (access("hold", F_OK) == 0)
+        usleep(1000);
     return 7;
 }
 
@@ -74,8 +76,8 @@ int main(int argc, char **argv) {
     }
     filter(strcmp(how, "library") != 0);
     /* Nothing may be reported of a program that cannot be started. */
-    char *words[] = {argv[0], "heir", path, NULL};
+    char *program = argc > 3 ? argv[2] : argv[0], *words[] = {program, "heir", path, NULL};
     execv("/does/not/exist", words);
-    check(execv(argv[0], words));
+    check(execv(program, words));
     return 99;
 }

@@ -77,8 +77,12 @@ fn kept(compiler: &str, options: &[&str], source: &Path) -> PathBuf {
 
 /// Copies a file that will be executed. A separate process does it: a program that another test starts meanwhile may inherit a
 /// descriptor of this process, and a file that is open for writing cannot be executed.
+///
+/// # Panics
+///
+/// If that fails.
 #[track_caller]
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg(from).arg(to).status();
     assert!(
         status.is_ok_and(|status| status.success()),

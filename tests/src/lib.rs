@@ -28,8 +28,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use automount::AutomountPoint;
-pub use built::{compiled, try_compiled};
+pub use built::{compiled, copy, try_compiled};
 use foreread_plan::PAGE;
+use foreread_plan::format::Reader;
 pub use foreread_steady::{attempt, check, rounds};
 use foreread_sys::device::Device;
 pub use memory::MemoryGroup;
@@ -322,6 +323,22 @@ impl Lab {
         );
     }
 
+    /// The folder `root`, with copies of programs and of their libraries at the same paths, as a root directory.
+    pub fn root_with(&self, programs: &[&str]) -> PathBuf {
+        let root = self.path("root");
+        for program in programs {
+            let listed = text(&self.plain(&["ldd", program]).stdout);
+            let words = listed.split_whitespace();
+            let libraries = words.filter(|word| word.starts_with('/'));
+            for file in libraries.chain([*program]) {
+                let to = root.join(&file[1..]);
+                fs::create_dir_all(to.parent().expect("a folder")).expect("our own folder");
+                copy(file.as_ref(), &to);
+            }
+        }
+        root
+    }
+
     /// Evicts files from memory, and checks that they are gone.
     pub fn cold(&self, names: &[&str]) {
         for name in names {
@@ -453,6 +470,20 @@ impl Lab {
         records
     }
 
+    /// Waits until the growing record of the only run has a file of this name: all earlier reports of the thread that used it are taken.
+    pub fn await_recorded(&self, name: &str) {
+        let has = |path: &PathBuf| {
+            path.to_string_lossy().contains(".partial-")
+                && Reader::open(path).is_ok_and(|record| {
+                    let mut files = record.files().values();
+                    files.any(|meta| meta.path.ends_with(name))
+                })
+        };
+        eventually(&format!("{name} is recorded"), || {
+            self.records().iter().any(has)
+        });
+    }
+
     /// The only record in the store.
     pub fn record(&self) -> PathBuf {
         let mut records = self.records();
@@ -525,7 +556,7 @@ pub fn finish(child: Child) -> Output {
 
 /// Checks that no file system held the run up. A disk that is busy with the writes of other processes occasionally does, and foreread
 /// then reports only that. The tests that hold a run up on purpose do not call this function.
-fn check_not_held_up(output: &Output) {
+pub fn check_not_held_up(output: &Output) {
     let said = text(&output.stderr);
     check!(!said.contains("not waited for"), "held up: {said}");
 }

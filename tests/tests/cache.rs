@@ -9,7 +9,7 @@ use std::time::Duration;
 use foreread_plan::PAGE;
 use foreread_tests::silent::{self, Silent};
 use foreread_tests::suite::{ALL, QUICK, Suite, Test};
-use foreread_tests::{AutomountPoint, Lab, MemoryGroup, Need, check, eventually, text};
+use foreread_tests::{AutomountPoint, Lab, MemoryGroup, Need, check, eventually, foreread, text};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
@@ -51,7 +51,16 @@ const TESTS: &[Test] = &[
         &[Need::MemoryGroup],
         group,
     ),
-    ("a_whole_machine_is_saved", ALL, &[Need::Root], all),
+    (
+        "a_whole_machine_is_saved",
+        ALL,
+        &[
+            Need::Root,
+            Need::Command("unshare"),
+            Need::Command("chroot"),
+        ],
+        all,
+    ),
 ];
 
 pub fn add(suite: &mut Suite) {
@@ -112,13 +121,11 @@ fn changed() {
     for name in ["same", "resized", "modified", "gone"] {
         lab.write(name, vec![7; 40_000]);
     }
-    let names = [
-        "cache", "save", "saved", "same", "resized", "modified", "gone",
-    ];
-    assert_eq!(
-        account(&lab.foreread(&[&names[..], &["--json"]].concat()))["files"],
-        4
-    );
+    let names = ["same", "resized", "modified", "gone"];
+    let held = lab.held(&names);
+    let save = [&["cache", "save", "saved", "--json"], &names[..]].concat();
+    assert_eq!(account(&lab.foreread(&save))["files"], 4);
+    drop(held);
     lab.write("resized", "short");
     lab.write("modified", vec![8; 40_000]);
     fs::remove_file(lab.path("gone")).expect("our own file");
@@ -142,7 +149,9 @@ fn changed() {
 fn budget() {
     let lab = Lab::new();
     lab.data("data", 8);
+    let held = lab.held(&["data"]);
     account(&lab.foreread(&["cache", "save", "saved", "data", "--json"]));
+    drop(held);
     lab.cold(&["data"]);
     let some = account(&lab.foreread(&["cache", "restore", "saved", "--memory", "1M", "--json"]));
     check!(some["fetched_bytes"] == 1 << 20, "{some}");
@@ -167,6 +176,7 @@ fn budget() {
 fn bad() {
     let lab = Lab::new();
     lab.data("data", 2);
+    let _held = lab.held(&["data"]);
     let save = |to: &str, of: &str| lab.foreread(&["cache", "save", to, of]);
     assert!(save("saved", "data").status.success());
     let sound = fs::read(lab.path("saved")).expect("a saved cache");
@@ -239,7 +249,9 @@ fn left_alone() {
     let point = AutomountPoint::make("indirect", folder.join("auto")).expect("as tried before");
     let fuse = Silent::mount(&folder.join("fuse")).expect("as tried before");
     let save = ["cache", "save", "saved", "folder", "--json"];
+    let held = lab.held(&["folder/file"]);
     let saved = account(&lab.foreread(&save));
+    drop(held);
     assert_eq!(
         (&saved["looked_at"], &saved["files"]),
         (&1.into(), &1.into()),
@@ -263,6 +275,7 @@ fn not_mine() {
     lab.write("mine", vec![1; 8192]);
     let theirs = Path::new("/etc/passwd");
     fs::read(theirs).expect("anybody may");
+    let _held = lab.held(&["mine"]);
     let saved = lab.foreread(&["cache", "save", "saved", "mine", "/etc/passwd", "--json"]);
     let saved = account(&saved);
     assert_eq!(saved["files"], 1, "{saved}");
@@ -334,9 +347,19 @@ fn group() {
     );
 }
 
+/// A machine with few files: a root directory of its own.
 fn all() {
     let lab = Lab::new();
-    lab.write("here", vec![1; 8192]);
-    let saved = account(&lab.foreread(&["cache", "save", "saved", "--all", "--json"]));
-    assert!(saved["files"].as_u64() > Some(10), "{saved}");
+    let tools = foreread().with_file_name("foreread-tools");
+    let programs = [foreread(), tools].map(|path| path.display().to_string());
+    let root = lab.root_with(&programs.each_ref().map(String::as_str));
+    fs::create_dir(root.join("proc")).expect("a folder");
+    lab.write("root/here", vec![1; 8192]);
+    let _held = lab.held(&["root/here"]);
+    let script = "mount --bind root root && mount -t proc none root/proc && exec chroot root \"$0\" cache save /saved --all --json";
+    let saved = account(&lab.plain(&["unshare", "-m", "sh", "-c", script, &programs[0]]));
+    assert!(saved["looked_at"].as_u64() > Some(4), "{saved}");
+    let listed = lab.foreread(&["export", "./root/saved", "--to", "vmtouch"]);
+    let listed = text(&listed.stdout);
+    assert!(listed.lines().any(|line| line == "/here"), "{listed}");
 }

@@ -130,7 +130,8 @@ fn few_beside_many() {
         assert!(finish(child).status.success());
     }
     let missing: Vec<&String> = names.iter().filter(|name| !seen.contains(*name)).collect();
-    assert!(missing.is_empty(), "{missing:?}, lost {:?}", system.lost());
+    // If this process gets no processor, the kernel's ring is full.
+    foreread_tests::check!(missing.is_empty(), "{missing:?}, lost {:?}", system.lost());
     assert!(seen.contains("much"));
     assert!(system.lost().iter().any(|(probe, _)| *probe == "floods"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use foreread_tests::suite::{QUICK, Suite, Test};
-use foreread_tests::{Lab, Need, check, finish, foreread, root, start, text};
+use foreread_tests::{Lab, Need, check, check_not_held_up, finish, foreread, root, start, text};
 
 /// Quotations that no test here runs, by their beginnings, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -142,6 +142,7 @@ fn shown_run() {
         lab.cold(&["orders.db"]);
         let output = finish(start(lab.command("sh").args(["-c", &line])));
         assert!(output.status.success(), "{output:?}");
+        check_not_held_up(&output);
         text(&output.stderr)
     };
     let (first, second) = (run(), run());
@@ -160,7 +161,10 @@ fn shown_run() {
         "{first}"
     );
     // Only columns that are not empty are printed.
-    check!(words(&second)[..5] == words(&at(1))[..5], "{second}");
+    check!(
+        words(&second).get(..5) == words(&at(1)).get(..5),
+        "{second}"
+    );
     check!(second.contains(" against "), "{second}");
 }
 

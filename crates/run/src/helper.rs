@@ -364,9 +364,9 @@ impl Front {
     /// waited for.
     pub(super) fn dismiss(&self) -> bool {
         self.helper.kill();
-        let begun = Instant::now();
+        let mut patience = Patience::default();
         while !self.helper.has_ended() {
-            if begun.elapsed() >= PATIENCE {
+            if !patience.holds(&self.helper) {
                 return false;
             }
             std::thread::sleep(TICK);

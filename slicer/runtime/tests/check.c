@@ -87,10 +87,15 @@ bool make_cold(const char *path) {
     return resident(path) == 0;
 }
 
-void leave_sign(void) {
+void leave_sign_at(const char *path) {
     char byte;
-    int fd = prefetch_open(path_of("sign"), O_RDONLY);
+    int fd = prefetch_open(path, O_RDONLY);
     (void)FOREREAD_UNCOUNTED(fetch_pread(fd, &byte, 1, 0));
+    prefetch_close(fd);
+}
+
+void leave_sign(void) {
+    leave_sign_at(path_of("sign"));
 }
 
 /* Reads a descriptor to its end. */
@@ -243,7 +248,10 @@ pid_t slicing_process(void) {
 
 bool is_slice_over(const void *unused) {
     (void)unused;
-    return resident(path_of("sign")) != 0 && find("prefetch\n") == 0;
+    /* Another process may drop the page from memory once it was seen. */
+    static bool has_begun;
+    has_begun = has_begun || resident(path_of("sign")) != 0;
+    return has_begun && find("prefetch\n") == 0;
 }
 
 void await_slice(void) {

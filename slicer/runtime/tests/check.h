@@ -85,6 +85,8 @@ bool comes_true(bool (*condition)(const void *), const void *argument);
 /* In a slice: leaves a sign that it has come this far, without a counted call. It is the first reader of a certain
  * file. */
 void leave_sign(void);
+/* As leave_sign, with another file. */
+void leave_sign_at(const char *path);
 /* In a program: true if its slice has left the sign and has ended; a condition for comes_true(). */
 bool is_slice_over(const void *unused);
 /* Waits for that, however busy the machine is. */

@@ -35,6 +35,7 @@ static void prefetch_figure_2(int argc, char **argv) {
         prefetch_read(fp, 4);
     }
     inform_close(fp);
+    leave_sign();
 }
 
 static int figure_2(int argc, char **argv) {
@@ -58,6 +59,7 @@ static int figure_2(int argc, char **argv) {
         CHECK(memcmp(&data[i], text, strlen(text) < 4 ? strlen(text) : 4) == 0);
     }
     close(fp);
+    await_slice();
     return 0;
 }
 
@@ -72,6 +74,7 @@ static void prefetch_figure_3(int argc, char **argv) {
     prefetch_lseek(fp, index * PAGE, SEEK_SET);
     prefetch_read(fp, 4);
     inform_close(fp);
+    leave_sign();
 }
 
 /* The same with a configuration file that the prefetch thread can read by itself. */
@@ -86,6 +89,7 @@ static void prefetch_figure_3_alone(int argc, char **argv) {
     prefetch_lseek(fp, index * PAGE, SEEK_SET);
     prefetch_read(fp, 4);
     prefetch_close(fp);
+    leave_sign();
 }
 
 static int figure_3(int argc, char **argv, bool alone) {
@@ -108,6 +112,7 @@ static int figure_3(int argc, char **argv, bool alone) {
     foreread_call();
     CHECK(memcmp(&data, "321\n", 4) == 0);
     close(fp);
+    await_slice();
     return 0;
 }
 
@@ -131,11 +136,12 @@ static void agrees(const char *scenario, double calls, double entries) {
         FAIL("%s", outcome.report);
     CHECK(strcmp(reported_text(&outcome, "ended"), "finished") == 0);
     CHECK(reported(&outcome, "calls") == calls && reported(&outcome, "program_calls") == calls);
-    /* All announced bytes were read; the gaps between them were not requested. */
+    /* All announced bytes were read. */
     CHECK(reported(&outcome, "entries") >= entries && reported(&outcome, "wasted") == 0);
     CHECK(is_closed(&outcome));
     double read = reported(&outcome, "useful") + reported(&outcome, "late");
-    if (read < entries * PAGE || read > calls * PAGE)
+    /* A momentarily slow device may be taken for a rotating disk, on which gaps are read with their neighbours. */
+    if (read + reported(&outcome, "infill") < entries * PAGE || read > calls * PAGE)
         FAIL("%s", outcome.report);
 }
 

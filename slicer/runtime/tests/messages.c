@@ -40,7 +40,7 @@ static int signals_early(int argc, char **argv) {
     foreread_synchronize(3, FOREREAD_WAIT);
     foreread_synchronize(3, FOREREAD_SIGNAL);
     foreread_synchronize(3, FOREREAD_SIGNAL);
-    sleep_ms(100);
+    await_slice();
     return 0;
 }
 
@@ -50,6 +50,7 @@ static void waits_twice(int argc, char **argv) {
     foreread_synchronize(3, FOREREAD_WAIT);
     foreread_synchronize(3, FOREREAD_SIGNAL);
     foreread_synchronize(3, FOREREAD_WAIT);
+    leave_sign();
 }
 
 /* ---- channels ---- */
@@ -63,6 +64,20 @@ static unsigned char byte_of(int n) {
     return (unsigned char)(n * 31 + 7);
 }
 
+/* Messages after which the sender waits for the receiver: three quarters of a ring. */
+#define PORTION 300
+
+/* The sign of a portion that was received. */
+static const char *portion(int n) {
+    static char name[32];
+    snprintf(name, sizeof name, "portion-%d", n);
+    return name;
+}
+
+static bool is_received(const void *sign) {
+    return resident(path_of(sign)) != 0;
+}
+
 static void receives(int argc, char **argv) {
     (void)argc, (void)argv;
     static unsigned char data[5000];
@@ -72,9 +87,12 @@ static void receives(int argc, char **argv) {
         for (size_t at = 0; at < bytes; at++)
             EXPECT(data[at] == byte_of(n));
         foreread_synchronize(0, FOREREAD_SIGNAL);
+        if (n % PORTION == PORTION - 1)
+            leave_sign_at(path_of(portion(n / PORTION)));
     }
     /* The last message, of which only two bytes are stored. */
     EXPECT(foreread_receive(9, data, 2) == 4 && data[0] == 'e' && data[1] == 'n');
+    leave_sign();
 }
 
 static void send_message(int n) {
@@ -87,12 +105,11 @@ static int sends(int argc, char **argv) {
     (void)argc, (void)argv;
     for (int n = 0; n < MESSAGES; n++) {
         send_message(n);
-        /* 100 messages are a quarter of the ring: time to take them out. */
-        if (n % 100 == 0)
-            sleep_ms(20);
+        if (n % PORTION == PORTION - 1)
+            CHECK(comes_true(is_received, portion(n / PORTION)));
     }
     foreread_send(9, "end", 4);
-    sleep_ms(300);
+    await_slice();
     return 0;
 }
 
@@ -104,6 +121,7 @@ static void receives_backward(int argc, char **argv) {
         EXPECT(foreread_receive(channel, &got, sizeof got) == sizeof got && got == channel * 10);
         EXPECT(foreread_receive(channel, &got, sizeof got) == sizeof got && got == channel * 10 + 1);
     }
+    leave_sign();
 }
 
 static int sends_forward(int argc, char **argv) {
@@ -113,12 +131,13 @@ static int sends_forward(int argc, char **argv) {
             int value = channel * 10 + n;
             foreread_send(channel, &value, sizeof value);
         }
-    sleep_ms(100);
+    await_slice();
     return 0;
 }
 
 static void never_receives(int argc, char **argv) {
     (void)argc, (void)argv;
+    leave_sign();
     sleep_ms(200);
     for (char data[4096];;)
         foreread_receive(1, data, sizeof data);
@@ -129,7 +148,7 @@ static int sends_too_much(int argc, char **argv) {
     static char data[4096];
     for (int n = 0; n < 100000; n++)
         foreread_send(1, data, sizeof data);
-    sleep_ms(400);
+    await_slice();
     return 0;
 }
 
@@ -144,6 +163,7 @@ static void receives_fd(int argc, char **argv) {
     /* The descriptor of a pipe: a blind one. */
     fd = foreread_receive_fd(5);
     EXPECT(fd >= 0 && prefetch_read(fd, 10) == 10);
+    leave_sign();
 }
 
 static int sends_fd(int argc, char **argv) {
@@ -152,7 +172,7 @@ static int sends_fd(int argc, char **argv) {
     CHECK(lseek(fd, 3 * 4096, SEEK_SET) == 3 * 4096);
     foreread_send_fd(5, fd);
     foreread_send_fd(5, STDOUT_FILENO);
-    sleep_ms(100);
+    await_slice();
     CHECK(lseek(fd, 0, SEEK_CUR) == 3 * 4096);
     return 0;
 }
@@ -162,11 +182,12 @@ static void reads_input(int argc, char **argv) {
     (void)argc, (void)argv;
     char line[64];
     EXPECT(fetch_fgets(line, sizeof line, stdin) != NULL && strcmp(line, "1\n") == 0);
+    leave_sign();
 }
 
 static int keeps_input(int argc, char **argv) {
     (void)argc, (void)argv;
-    sleep_ms(100);
+    await_slice();
     CHECK(lseek(STDIN_FILENO, 0, SEEK_CUR) == 4096);
     return 0;
 }
@@ -183,6 +204,8 @@ static void test_points(void) {
 }
 
 static void test_channels(void) {
+    for (int n = 0; n < MESSAGES / PORTION; n++)
+        CHECK(make_cold(make_file(portion(n), 1)));
     ends("receives", NULL, "finished");
     ends("receives_backward", NULL, "finished");
 }

@@ -211,12 +211,14 @@ fn what_was_learned_is_saved_on_sigterm_and_asked_without_a_daemon() {
         why,
         "foreread: no daemon is running, and the saved models predict no file after /nowhere\n"
     );
+    let held: Vec<&str> = names.iter().map(String::as_str).collect();
+    let _held = place.lab.held(&held);
     let said = place.said(&["predict", &first]);
     assert!(
         said.starts_with("AHEAD  LIKELIHOOD  IN MEMORY  FILE"),
         "{said}"
     );
-    assert!(said.contains(" all  "), "they were just read: {said}");
+    assert!(said.contains(" all  "), "they are held there: {said}");
     let full = fs::File::options().write(true).open("/dev/full");
     let mut unwritable = place.command(&["predict", &first]);
     let output = unwritable.stdout(full.expect("/dev/full")).output();

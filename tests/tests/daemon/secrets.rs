@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::process::{Command, Output};
 
-use foreread_tests::{Need, eventually, foreread, text};
+use foreread_tests::{Need, copy, eventually, foreread, text};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -205,7 +205,7 @@ fn hostile_names_break_neither_lines_nor_terminals() {
     // The name of a program and of a file: it clears the screen, ends a line and ends a label.
     let name = "a\nb\"}\\ \u{1b}[2J";
     let program = place.lab.path(name);
-    fs::copy("/bin/cat", &program).expect("a program");
+    copy("/bin/cat".as_ref(), &program);
     place.lab.write("c\nd", "text");
     for _ in 0..5 {
         let read = Command::new(&program).arg(place.lab.path("c\nd")).output();

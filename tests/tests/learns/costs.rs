@@ -35,6 +35,7 @@ pub(super) fn of_a_flood() {
     let output = lab.plain(&["python3", "flood.py"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let after = daemon.status();
+    let slept = sleeps(pid) - slept;
     let (turns, windows) = {
         let passed = began.elapsed();
         let turns = passed.as_nanos() / TURN.as_nanos();
@@ -48,6 +49,5 @@ pub(super) fn of_a_flood() {
         "{lost} in {windows}"
     );
     // A turn sleeps at most twice (for an event, and for the pause of the loop); an answer to `status` takes a few more.
-    let slept = sleeps(pid) - slept;
     assert!(slept <= 2 * turns + 50, "{slept} in {turns} turns");
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use foreread_plan::format::Reader;
 use foreread_plan::{Kind, Rank};
-use foreread_tests::{Lab, compiled, finish, foreread, root, start, text};
+use foreread_tests::{Lab, check_not_held_up, compiled, finish, foreread, root, start, text};
 
 /// An MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,9 @@ impl Mpi {
         let path = foreread();
         let foreread = [path.to_str().expect("a path")];
         let all = [&foreread[..], options, &["--"], words].concat();
-        self.launch(lab, ranks, &all)
+        let output = self.launch(lab, ranks, &all);
+        check_not_held_up(&output);
+        output
     }
 }
 

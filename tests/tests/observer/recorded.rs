@@ -82,7 +82,7 @@ pub const EBPF: &[Test] = &[
     (
         "what_a_full_ring_loses_is_counted_and_said",
         ALL,
-        &[Need::Ebpf, Need::Command("cc")],
+        &[Need::Ebpf, Need::Command("pkill")],
         full,
     ),
 ];
@@ -388,9 +388,9 @@ fn refused() {
 
 fn full() {
     let stage = Stage::new();
-    // foreread is stopped during the reads, so that it takes no event from the ring.
+    // The process that takes events from the ring is stopped during the reads.
     let script = format!(
-        "kill -STOP $PPID; dd bs=16 of=/dev/null status=none if={}; kill -CONT $PPID",
+        "pkill -STOP -P $PPID foreread-helper; dd bs=16 of=/dev/null status=none if={}; pkill -CONT -P $PPID foreread-helper",
         stage.data().display()
     );
     let output = record(&stage, "ebpf", Path::new("sh"), |foreread| {

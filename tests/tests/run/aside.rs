@@ -1,6 +1,7 @@
 //! Where foreread cannot help, it stands aside and says why, and the program runs as without it.
 
 use std::fs;
+use std::process::Output;
 
 use foreread_tests::{Lab, Need, Outcome, attempt, check, text};
 
@@ -190,30 +191,56 @@ fn statically_linked() {
     assert!(lab.records().is_empty());
 }
 
-fn cleared_environment() {
+/// A process with an empty environment, which lives until foreread has looked at it if the file `watched` exists.
+const CLEARED: &[&str] = &[
+    "env",
+    "-i",
+    "/bin/sh",
+    "-c",
+    "./scatter 500 0 data; test ! -e watched || exec ./looked_at looked_at",
+];
+const WITHOUT_VARIABLES: &str =
+    "1 process was not observed: given an environment without foreread's variables";
+
+/// A lab with the record of [`CLEARED`], made while the file was cold, and the outcome of a run without foreread.
+fn cleared() -> (Lab, Output) {
     let lab = Lab::new();
     lab.program("scatter", &[]);
+    lab.program("looked_at", &[]);
     lab.data("data", 8);
-    let outcome = twice(&lab, &["env", "-i", "./scatter", "500", "0", "data"]);
-    assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
-    let said = "1 process was not observed: given an environment without foreread's variables";
-    assert!(outcome.reason().contains(said), "{outcome:?}");
-    assert!(outcome.says(said), "{outcome:?}");
+    let plain = lab.plain(CLEARED);
+    let watched = lab.write("watched", "");
+    lab.cold(&["data"]);
+    let first = lab.run_with(BY_LIBRARY, CLEARED);
+    fs::remove_file(watched).expect("our own file");
+    first.assert_as(&plain);
+    assert_eq!(first.stderr().lines().count(), 1, "{first:?}");
+    assert!(first.reason().contains(WITHOUT_VARIABLES), "{first:?}");
+    assert!(first.says(WITHOUT_VARIABLES), "{first:?}");
+    (lab, plain)
+}
+
+fn cleared_environment() {
+    let (lab, plain) = cleared();
+    lab.cold(&["data"]);
+    let second = lab.run_with(BY_LIBRARY, CLEARED);
+    second.assert_as(&plain);
+    assert!(second.says("1 process was not observed:"), "{second:?}");
+    // Programs and libraries may be fetched, if another process has emptied the page cache.
+    check!(second.bytes("issued") == 0, "{second:?}");
     // The environment stays empty.
     assert_eq!(lab.run(&["env", "-i", "env"]).stdout(), "");
 }
 
-const UNSEEN: &[&str] = &["env", "-i", "./scatter", "1000", "0", "data"];
-
 fn unobserved_and_hot() {
-    let lab = Lab::new();
-    lab.program("scatter", &[]);
-    lab.data("data", 8);
-    twice(&lab, UNSEEN);
-    let hot = lab.run_with(BY_LIBRARY, UNSEEN);
-    let said = "1 process was not observed: given an environment without foreread's variables";
-    assert!(hot.reason().contains(said), "{hot:?}");
+    let (lab, _) = cleared();
+    let hot = lab.run_with(BY_LIBRARY, CLEARED);
+    // If another process has emptied the page cache, the run is observed.
+    let said = format!("when recorded, {WITHOUT_VARIABLES}");
+    check!(hot.reason().contains(&said), "{hot:?}");
 }
+
+const UNSEEN: &[&str] = &["env", "-i", "./scatter", "1000", "0", "data"];
 
 fn half_unseen() {
     let lab = Lab::new();
@@ -261,14 +288,13 @@ fn static_and_hot() {
 fn static_child() {
     let lab = Lab::new();
     lab.program("scatter", &["-static"]);
+    lab.program("looked_at", &["-static"]);
     lab.data("data", 8);
-    let command = &[
+    let outcome = lab.run(&[
         "sh",
         "-c",
-        "./scatter 2000 100 data; exec ./scatter 2000 100 data",
-    ];
-    // A process that lives long enough is looked at, which shows the reason.
-    let outcome = lab.run(command);
+        "./looked_at looked_at; exec ./looked_at looked_at",
+    ]);
     let said = "2 processes were not observed: statically linked";
     assert!(outcome.reason().contains(said), "{outcome:?}");
     // The same if the program is started by posix_spawn.
@@ -282,12 +308,10 @@ fn static_parent() {
     let lab = Lab::new();
     lab.program("starter", &["-static"]);
     lab.program("scatter", &[]);
+    lab.program("looked_at", &[]);
     lab.data("data", 8);
-    // A process that lives long enough is looked at, which shows the reason.
-    let outcome = lab.run_with(
-        BY_LIBRARY,
-        &["./starter", "./scatter", "2000", "100", "data"],
-    );
+    let script = "./scatter 500 0 data; ./looked_at starter";
+    let outcome = lab.run_with(BY_LIBRARY, &["./starter", "sh", "-c", script]);
     assert_eq!(outcome.mode(), "recorded");
     assert_eq!(
         outcome.reason(),
@@ -299,18 +323,7 @@ fn static_parent() {
 /// The root has libraries of its own, and none of foreread's.
 fn other_root() {
     let lab = Lab::new();
-    let root = lab.path("root");
-    for program in ["/bin/sh", "/bin/cat"] {
-        let listed = text(&lab.plain(&["ldd", program]).stdout);
-        let libraries = listed
-            .split_whitespace()
-            .filter(|word| word.starts_with('/'));
-        for file in libraries.chain([program]) {
-            let copy = root.join(&file[1..]);
-            fs::create_dir_all(copy.parent().expect("a folder")).expect("our own folder");
-            fs::copy(file, copy).expect("a copy");
-        }
-    }
+    let root = lab.root_with(&["/bin/sh", "/bin/cat"]);
     fs::write(root.join("data"), "of the other root\n").expect("our own file");
     // The shell starts one program, and then executes another in its own place.
     let script = "cat data; exec cat data";
@@ -338,7 +351,8 @@ fn other_namespace() {
     let run = |command: &[&str], count: &str| {
         let outcome = lab.run(command);
         outcome.assert_as(&lab.plain(command));
-        assert!(outcome.reason().ends_with(&said(count)), "{outcome:?}");
+        // Other remarks may follow, if another process has emptied the page cache.
+        assert!(outcome.reason().contains(&said(count)), "{outcome:?}");
         assert_eq!(outcome.account["lost"], 0, "{outcome:?}");
     };
     run(&["unshare", "-p", "-f", "cksum", "data"], "1 process was");
@@ -527,8 +541,10 @@ fn direct_calls() {
         let outcome = lab.run(command);
         outcome.assert_as(&plain);
         let unseen = outcome.account["unseen_bytes"].as_u64().unwrap_or(0);
-        // Possible read-ahead, also of libraries in memory, is not counted.
-        assert!((12 << 20..=17 << 20).contains(&unseen), "{outcome:?}");
+        // Possible read-ahead, also of libraries in memory, is not counted. Pages that other processes have evicted meanwhile are read
+        // twice.
+        assert!(unseen >= 12 << 20, "{outcome:?}");
+        check!(unseen <= 17 << 20, "{outcome:?}");
         let said = "from the device came by reads that cannot be observed";
         assert!(outcome.says(said), "{outcome:?}");
         assert!(outcome.reason().contains(said), "{outcome:?}");
@@ -541,6 +557,7 @@ fn direct_calls() {
     let explained = lab.run_with(&["--explain", "--no-prefetch"], &["./direct", "data"]);
     assert!(explained.says("unseen"), "{explained:?}");
     // In a hot run no read is unseen.
+    let _held = lab.held(&["data"]);
     let hot = lab.run_with(&["--no-prefetch"], &["./direct", "data"]);
     assert!(hot.account["unseen_bytes"].is_null(), "{hot:?}");
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use foreread_tests::{Lab, Need, eventually, finish, foreread, root, start, text};
+use foreread_tests::{Lab, Need, copy, eventually, finish, foreread, root, start, text};
 
 use foreread_tests::suite::{ALL, QUICK, Test};
 
@@ -68,16 +68,26 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A program that prints the first line of `data` and ends with 3; with an argument it waits half a second first.
+/// A program that prints the first line of `data` and ends with 3, as soon as there is no file `hold`.
 const PROGRAM: &str = "#include <stdio.h>\n#include <unistd.h>\n\
-    int main(int argc, char **argv) {\n\
+    int main(void) {\n\
     \x20   FILE *file = fopen(\"data\", \"r\");\n\
     \x20   char text[16];\n\
     \x20   if (!file || !fgets(text, sizeof text, file)) return 1;\n\
     \x20   puts(text);\n\
-    \x20   if (argc > 1) usleep(500000);\n\
+    \x20   while (access(\"hold\", F_OK) == 0) usleep(1000);\n\
     \x20   return 3;\n\
     }\n";
+
+/// A script that starts a command and ends as it does. If the file `watched` exists, the command lives until foreread has looked at
+/// `program`, which it executes, from outside.
+fn watched(lab: &Lab, command: &str, program: &str) -> String {
+    lab.program("looked_at", &[]);
+    format!(
+        "test ! -e watched || : > hold; {command} &
+         test ! -e watched || ./looked_at {program}; rm -f hold; wait $!"
+    )
+}
 
 /// A program built by this command, run directly and as a child: it behaves as without foreread, and the summary contains `is`.
 fn foreign(compiler: &[&str], is: &str) {
@@ -86,10 +96,8 @@ fn foreign(compiler: &[&str], is: &str) {
     lab.write("program.c", PROGRAM);
     let built = lab.plain(&[compiler, &["-o", "program", "program.c"]].concat());
     assert!(built.status.success(), "{built:?}");
-    for command in [
-        &["./program"][..],
-        &["sh", "-c", "./program; ./program wait"],
-    ] {
+    let script = format!("./program; {}", watched(&lab, "./program", "program"));
+    for command in [&["./program"][..], &["sh", "-c", &script]] {
         let plain = lab.plain(command);
         assert_eq!(plain.status.code(), Some(3));
         // As root it is observed by eBPF, if that is loaded in time.
@@ -99,7 +107,9 @@ fn foreign(compiler: &[&str], is: &str) {
             assert_eq!(output, plain);
         }
         lab.foreread(&["forget", "--all"]);
+        lab.write("watched", "");
         let said = lab.run_with(&["--observer", "preload"], command);
+        fs::remove_file(lab.path("watched")).expect("our own file");
         said.assert_as(&plain);
         assert!(said.says(is), "{said:?}");
     }
@@ -119,7 +129,9 @@ fn fixed() {
 
 fn cleared() {
     let lab = Lab::new();
-    let said = lab.foreread(&["run", "--", "sh", "-c", "env -i sleep 0.5; true"]);
+    lab.program("looked_at", &[]);
+    let script = "env -i ./looked_at looked_at; true";
+    let said = lab.foreread(&["run", "--", "sh", "-c", script]);
     assert!(said.status.success());
     let said = text(&said.stderr);
     assert!(
@@ -262,14 +274,22 @@ fn filtered() {
     let source = source.to_str().expect("a path");
     let built = lab.plain(&["cc", "-pthread", "-o", "heir", source]);
     assert!(built.status.success(), "{built:?}");
+    // foreread opens the first program for other reasons as well.
+    copy(&lab.path("heir"), &lab.path("under"));
     let whole = "2 processes were observed only as far as a system-call filter allows";
     let unseen = "1 process was not observed: under a system-call filter from its start";
     // The summary describes a program that no library has seen only as far as it is known.
     for (how, said) in [("library", whole), ("own", unseen), ("child", unseen)] {
-        let command = ["./heir", how, "data"];
+        let script = watched(&lab, &format!("./heir {how} ./under data"), "under");
+        let command = ["sh", "-c", &script];
         let plain = lab.plain(&command);
         assert_eq!(plain.status.code(), Some(7), "{plain:?}");
+        if said == unseen {
+            lab.write("watched", "");
+        }
+        lab.foreread(&["forget", "--all"]);
         let output = lab.foreread(&[&["run", "--"], &command[..]].concat());
+        let _ = fs::remove_file(lab.path("watched"));
         assert_eq!(output.status, plain.status, "{how}: {output:?}");
         assert_eq!(output.stdout, plain.stdout, "{how}");
         let told = text(&output.stderr).replace("\nforeread:   ", " ");

@@ -130,9 +130,9 @@ impl Drop for Disk<'_> {
     }
 }
 
-/// Retries a command for two seconds, because foreread's threads may wait that long for a processor. A file held until the program's end
-/// would be held longer.
-const AGAIN: &str = "again() { n=0; while [ $n -lt 100 ]; do \"$@\" 2> /dev/null && return; sleep 0.02; n=$((n + 1)); done; \
+/// Retries a command, because foreread's threads may wait for a processor meanwhile. A file held until the program's end would be held
+/// longer than all retries take.
+const AGAIN: &str = "again() { n=0; while [ $n -lt 1500 ]; do \"$@\" 2> /dev/null && return; sleep 0.02; n=$((n + 1)); done; \
                      echo \"$*: refused\"; }";
 
 fn unmounted() {

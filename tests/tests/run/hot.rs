@@ -157,6 +157,7 @@ fn unwatched() {
         let trace = std::fs::read_to_string(lab.path("trace")).expect("a trace");
         trace.lines().filter(|line| line.contains("bpf(")).count()
     };
+    // Another process may empty the page cache.
     let fewest = (0..4).map(calls).min();
-    assert_eq!(fewest, Some(0));
+    check!(fewest == Some(0), "{fewest:?}");
 }

@@ -138,34 +138,39 @@ fn ring_too_large() {
     }
 }
 
-/// The program itself sets the limit, so the ring exists and the record fails.
+/// The program itself sets the limit, so the ring exists and the record fails. The account goes to a pipe, which has no limit.
 fn record_too_large() {
     let lab = Lab::new();
     lab.program("scatter", &[]);
     lab.data("data", 8);
-    let begin = "./scatter 500 0 data; sleep 0.5";
-    // Limits both of foreread's processes.
-    let limits = "limit() {
-        for process in $PPID $(cat /proc/$PPID/task/$PPID/children); do
-            test $process = $$ || prlimit --pid $process --fsize=$1
-        done
-    }";
-    let begin = format!("{limits}; {begin}");
-    let limit = "limit 0:unlimited; ./scatter 900 0 data; sleep 0.5";
-    // Lifts the limit for the account.
-    let end = "limit unlimited; echo alive; exit 7";
+    // Limits foreread's processes to their end.
+    let limit = "for process in $PPID $(cat /proc/$PPID/task/$PPID/children); do
+        test $process = $$ || prlimit --pid $process --fsize=0
+    done; ./scatter 900 0 data; echo alive; exit 7";
+    let begun = "./scatter 500 0 data; until [ -e go ]; do sleep 0.01; done";
     // In the first script the record cannot be begun, in the second it cannot be continued.
-    for script in [
-        format!("{limits}; {limit}; {end}"),
-        format!("{begin}; {limit}; {end}"),
+    for (script, is_begun) in [
+        (limit.to_owned(), false),
+        (format!("{begun}; {limit}"), true),
     ] {
-        let outcome = lab.run(&["sh", "-c", &script]);
-        assert_eq!(outcome.output.status.code(), Some(7), "{outcome:?}");
-        assert!(outcome.stdout().ends_with("alive\n"), "{outcome:?}");
-        assert_eq!(outcome.mode(), "aside", "{outcome:?}");
+        let run = ["run", "--json", "/dev/stdout", "--", "sh", "-c", &script];
+        let child = start(lab.command(foreread()).args(run));
+        if is_begun {
+            lab.await_recorded("data");
+            lab.write("go", "");
+        }
+        let output = finish(child);
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        let said = text(&output.stdout);
+        let (said, account) = said.split_once('{').expect("an account");
+        assert!(said.ends_with("alive\n"), "{output:?}");
+        let account: serde_json::Value =
+            serde_json::from_str(&format!("{{{account}")).expect("JSON");
+        assert_eq!(account["mode"], "aside", "{account}");
+        let reason = account["reason"].as_str().expect("a reason");
         assert!(
-            outcome.reason().ends_with("File too large; not recorded"),
-            "{outcome:?}"
+            reason.ends_with("File too large; not recorded"),
+            "{account}"
         );
         assert!(lab.records().is_empty(), "{:?}", lab.records());
     }

@@ -88,9 +88,9 @@ fn larger_than_memory() {
 fn squeezed() {
     let lab = Lab::new();
     let group = MemoryGroup::new(LIMIT_MIB << 20);
-    // Half-way, another process takes half of the memory. Together with the interpreter's and foreread's own, that is nearly all of it;
-    // if memory ran out, the kernel would kill one of the processes.
-    let taker = "import time; time.sleep(0.1); taken = bytearray(14 << 20); time.sleep(2)";
+    // Half-way, another process takes a quarter of the memory, and the interpreter another. More than that may not be left of what
+    // foreread needs for full rings and for pages on their way; then the kernel would kill one of the processes.
+    let taker = "import time; time.sleep(0.1); taken = bytearray(8 << 20); time.sleep(2)";
     let script = format!("python3 -c '{taker}' & ./scatter {READS} 50 data; wait");
     let command: &[&str] = &["sh", "-c", &script];
     recorded(&lab, &group, command);

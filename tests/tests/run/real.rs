@@ -27,7 +27,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "a_file_read_backward_is_accounted_for_as_it_is",
-        QUICK,
+        QUICK.alone(),
         &[Need::Command("strace")],
         backward,
     ),

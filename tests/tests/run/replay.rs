@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, Outcome, check, finish, start, text};
+use foreread_tests::{Lab, Need, Outcome, check, copy, finish, start, text};
 
 use foreread_tests::suite::{ALL, QUICK, Test};
 
@@ -179,18 +179,18 @@ fn on_trial() {
     };
     // Bytes issued from the record; other sources may have issued more.
     let by_record = |outcome: &Outcome| {
-        let replay = &outcome.account["sources"][0];
-        assert_eq!(replay["name"], "replay");
-        replay["ledger"]["issued"].as_u64().expect("a count")
+        let sources = outcome.account["sources"].as_array().expect("sources");
+        let replay = sources.iter().find(|one| one["name"] == "replay");
+        replay.map_or(0, |one| one["ledger"]["issued"].as_u64().expect("a count"))
     };
     let file = 16 << 20;
     assert_eq!(run("first").mode(), "recorded");
     run("second");
     let third = run("third");
-    assert!(by_record(&third) < file / 4, "{third:?}");
-    // Now it reads the recorded file again, and its record is trusted again.
+    check!(by_record(&third) < file / 4, "{third:?}");
+    // Now it reads the recorded file again, and its record is trusted again. The program may be faster than foreread.
     let again = run("third");
-    assert!(by_record(&again) > file / 4, "{again:?}");
+    check!(by_record(&again) > file / 4, "{again:?}");
 }
 
 fn three_runs() {
@@ -437,7 +437,7 @@ fn unrelated() {
     lab.program("scatter", &[]);
     lab.data("data", 8);
     lab.run(&["./scatter", "900", "50", "data"]);
-    std::fs::copy(lab.path("scatter"), lab.path("other")).expect("a copy");
+    copy(&lab.path("scatter"), &lab.path("other"));
     lab.cold(&["data"]);
     let outcome = lab.run(&["./other", "900", "50", "data"]);
     assert_eq!(outcome.mode(), "recorded", "{outcome:?}");
@@ -575,7 +575,8 @@ fn measured_profile() {
         lab.run_with(&["--explain", "--no-record"], &["./walker", "list", "data"])
     };
     let built_in = explained();
-    assert!(built_in.says("(built-in"), "{built_in:?}");
+    // A program that foreread hardly observes has no session.
+    check!(built_in.says("(built-in"), "{built_in:?}");
     let here = lab.path("");
     let here = here.to_str().expect("a readable path");
     let measured = lab.foreread(&["calibrate", "--seconds=1", "--size=16M", here]);
@@ -587,7 +588,7 @@ fn measured_profile() {
     stored["devices"][0]["profile"]["depth"] = 7.into();
     std::fs::write(&file, stored.to_string()).expect("our own file");
     let outcome = explained();
-    assert!(
+    check!(
         outcome.says("(measured (") && outcome.says(" 7 at once"),
         "{outcome:?}"
     );

@@ -410,7 +410,7 @@ fn narrow_lines() {
     let record = lab.record();
     let mut bytes = fs::read(&record).expect("the record");
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x55;
+    super::records::damage(&mut bytes, middle);
     fs::write(&record, &bytes).expect("our own store");
     let shown = text(&lab.foreread(&["show"]).stdout);
     let (_, damaged) = shown.split_once("\ndamaged ").expect("a damaged record");
@@ -458,8 +458,13 @@ fn newer() {
 
 fn no_own_library() {
     let lab = Lab::new();
-    // Long enough for its mappings to be sampled.
-    lab.run(&["sh", "-c", "cat /etc/passwd; sleep 0.3"]);
+    let script = "cat /etc/passwd; until [ -e go ]; do sleep 0.01; done";
+    let (mut command, account) = lab.running(&[], &["sh", "-c", script]);
+    let child = start(&mut command);
+    // The program ends once its mappings were sampled.
+    lab.await_recorded("libc.so.6");
+    lab.write("go", "");
+    account.of(finish(child));
     let shown = text(&lab.foreread(&["show", "--json"]).stdout);
     assert!(shown.contains("passwd"), "{shown}");
     assert!(shown.contains("libc.so"), "{shown}");

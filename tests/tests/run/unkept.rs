@@ -9,7 +9,7 @@ use std::process::Command;
 use foreread_plan::Summary;
 use foreread_plan::format::{Reader, RecordFile};
 use foreread_tests::silent::{FILE, Silent};
-use foreread_tests::{Lab, Need, Outcome, Slow, text};
+use foreread_tests::{Lab, Need, Outcome, Slow, check, eventually, text};
 use rustix::fs::{Advice, fadvise};
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -130,10 +130,12 @@ fn computed() {
         let outcome = lab.run(&["python3", "scattered.py"]);
         assert!(outcome.output.status.success(), "{outcome:?}");
         assert!(!outcome.says("mnt/data"), "{outcome:?}");
-        assert_eq!(outcome.bytes("issued"), 0, "{outcome:?}");
+        check_nothing_fetched(&outcome);
     }
-    // No process holds the file system any more.
-    unmount(&mounted.folder, UnmountFlags::empty()).expect("unmounted at once");
+    // foreread holds the file system no longer; another process may look at it.
+    eventually("it is unmounted", || {
+        unmount(&mounted.folder, UnmountFlags::empty()).is_ok()
+    });
 }
 
 /// A run of the program with nothing of the file in memory; its record says that other processes computed for this long meanwhile.
@@ -174,9 +176,14 @@ fn check_rule(lab: &Lab, mounted: &Silent) {
     let recorded = lab.run(&["python3", "scattered.py"]);
     assert!(recorded.output.status.success(), "{recorded:?}");
     let spared = follow(lab, mounted, u64::MAX);
-    assert_eq!(spared.bytes("issued"), 0, "{spared:?}");
+    check_nothing_fetched(&spared);
     let fetched = follow(lab, mounted, 0);
-    assert!(fetched.bytes("issued") > 0, "{fetched:?}");
+    check!(fetched.bytes("issued") > 0, "{fetched:?}");
+}
+
+/// Checks that nothing was fetched. Python's own files are, if another process has emptied the page cache.
+fn check_nothing_fetched(outcome: &Outcome) {
+    check!(outcome.bytes("issued") == 0, "{outcome:?}");
 }
 
 fn served() {

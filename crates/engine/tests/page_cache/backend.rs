@@ -134,14 +134,14 @@ fn the_pages_of_holes_are_neither_fetched_nor_counted() {
             pages: 50..60,
         });
         let events = wait_for(&mut backend, |event| matches!(event, Event::Done { .. }));
-        assert_eq!(
-            events,
-            [Event::Done {
-                id: RequestId(2),
-                fetched: false,
-                complete: true
-            }]
-        );
+        assert!(events.contains(&Event::Done {
+            id: RequestId(2),
+            fetched: false,
+            complete: true
+        }));
+        // Its place may be told after the first request is done.
+        let is_issued = |event: &Event| matches!(event, Event::Issued { .. });
+        assert!(!events.iter().any(is_issued), "{events:?}");
         let cached = |pages: std::ops::Range<u64>| {
             let bytes = pages.start * PAGE..pages.end * PAGE;
             cache::stat(&file, bytes).unwrap().cached

@@ -179,6 +179,11 @@ fn a_strand_is_added_while_the_session_lasts_and_believed_by_what_it_has_shown()
             session.add_file(FILE, meta);
             session.add_strand("guess", Box::new(Has(right, false)));
             session.wake();
+            let until = Instant::now() + Duration::from_secs(20);
+            while session.ledgers().is_empty() {
+                assert!(Instant::now() < until, "no strand is added");
+                std::thread::sleep(Duration::from_millis(1));
+            }
             std::thread::sleep(Duration::from_millis(300));
             assert_eq!(session.ledgers().len(), 1);
             let report = session.finish().unwrap();
@@ -265,8 +270,8 @@ fn pages_fetched_for_nothing_are_accounted_as_wasted() {
         };
         let report = follow(meta, pages(), &[], &file);
         let ledger = report.ledger;
-        assert_eq!(ledger.wasted, ledger.issued);
         assert!(ledger.is_closed());
+        check!(ledger.wasted == ledger.issued, "{ledger:?}");
     });
 }
 
@@ -280,58 +285,60 @@ fn is_held(path: &Path) -> bool {
 
 #[test]
 fn a_file_is_held_no_longer_than_it_is_worked_on() {
-    let dir = dir();
-    // Many requests in a row, and a few.
-    for count in [PAGES / 5, 6] {
-        let Some((file, meta)) = cold_file(dir.path()) else {
-            return;
-        };
-        drop(file);
-        let path = meta.path.canonicalize().unwrap();
-        let mut backend = PageCache::new(&files(meta));
-        for id in 0..count {
-            let page = id * 5;
-            backend.submit(Request {
-                id: RequestId(id),
+    rounds(|| {
+        let dir = dir();
+        // Many requests in a row, and a few.
+        for count in [PAGES / 5, 6] {
+            let Some((file, meta)) = cold_file(dir.path()) else {
+                return;
+            };
+            drop(file);
+            let path = meta.path.canonicalize().unwrap();
+            let mut backend = PageCache::new(&files(meta));
+            for id in 0..count {
+                let page = id * 5;
+                backend.submit(Request {
+                    id: RequestId(id),
+                    file: FILE,
+                    pages: page..page + 1,
+                });
+            }
+            let mut done = 0;
+            let until = Instant::now() + Duration::from_secs(10);
+            while done < count {
+                assert!(Instant::now() < until, "{done} of {count} requests");
+                let mut events = Vec::new();
+                backend.poll(&mut events);
+                let is_done = |event: &&Event| matches!(event, Event::Done { .. });
+                done += events.iter().filter(is_done).count() as u64;
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            // A thread may not have got a processor yet.
+            while is_held(&path) {
+                assert!(Instant::now() < until, "it is still held");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // A file with an open question is checked no longer than until the answer.
+            backend.ask(Question {
+                ticket: Ticket(0),
                 file: FILE,
-                pages: page..page + 1,
+                parts: std::iter::once(0..1).collect(),
+                which: false,
             });
+            let events = wait_for(&mut backend, |event| {
+                matches!(event, Event::Answered { .. })
+            });
+            let answered = events.iter().find_map(|event| match event {
+                Event::Answered { answer, .. } => answer.parts[0].resident,
+                _ => None,
+            });
+            check!(answered == Some(1), "{answered:?}");
+            while is_held(&path) {
+                assert!(Instant::now() < until, "it is still held");
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
-        let mut done = 0;
-        let until = Instant::now() + Duration::from_secs(10);
-        while done < count {
-            assert!(Instant::now() < until, "{done} of {count} requests");
-            let mut events = Vec::new();
-            backend.poll(&mut events);
-            let is_done = |event: &&Event| matches!(event, Event::Done { .. });
-            done += events.iter().filter(is_done).count() as u64;
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        // A thread may not have got a processor yet.
-        while is_held(&path) {
-            assert!(Instant::now() < until, "it is still held");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // A file with an open question is checked no longer than until the answer.
-        backend.ask(Question {
-            ticket: Ticket(0),
-            file: FILE,
-            parts: std::iter::once(0..1).collect(),
-            which: false,
-        });
-        let events = wait_for(&mut backend, |event| {
-            matches!(event, Event::Answered { .. })
-        });
-        let answered = events.iter().find_map(|event| match event {
-            Event::Answered { answer, .. } => answer.parts[0].resident,
-            _ => None,
-        });
-        assert_eq!(answered, Some(1));
-        while is_held(&path) {
-            assert!(Instant::now() < until, "it is still held");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
+    });
 }
 
 #[test]
