@@ -36,10 +36,11 @@ static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 /// True if it was started with `SIGCHLD` ignored: the status of its children would be lost.
 static CHILD_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// The signal that the C library takes over with a process's first thread, and whether this one was started with it
-/// ignored, as `posix_spawn` starts all.
-const SETXID: c_int = 33;
-static SETXID_IGNORED: AtomicBool = AtomicBool::new(false);
+/// The signals that the C library reserves: for `pthread_cancel` and for `setuid` in all threads. It handles them once a process has
+/// threads, and `posix_spawn` then starts programs with them ignored.
+const RESERVED: [c_int; 2] = [32, 33];
+/// Whether this process was started with each of them ignored.
+static RESERVED_IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
 /// Standard descriptors that were closed at the start, one bit each: the runtime opens them.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
@@ -52,7 +53,9 @@ static NOTE: extern "C" fn() = note;
 extern "C" fn note() {
     PIPE_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
     CHILD_IGNORED.store(is_ignored(libc::SIGCHLD), Ordering::Relaxed);
-    SETXID_IGNORED.store(is_ignored(SETXID), Ordering::Relaxed);
+    for (ignored, signal) in RESERVED_IGNORED.iter().zip(RESERVED) {
+        ignored.store(is_ignored(signal), Ordering::Relaxed);
+    }
     let closed = (0..3_u8).fold(0, |closed, fd| {
         // SAFETY: no memory is involved.
         let flags = unsafe { libc::fcntl(c_int::from(fd), libc::F_GETFD) };
@@ -270,10 +273,12 @@ unsafe fn turn_into(
         if CHILD_IGNORED.load(Ordering::Relaxed) {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
-        if SETXID_IGNORED.load(Ordering::Relaxed) {
-            let mut ignored = Action::default();
-            ignored[0] = libc::SIG_IGN;
-            disposition(SETXID, &ignored, ptr::null_mut());
+        for (was_ignored, signal) in RESERVED_IGNORED.iter().zip(RESERVED) {
+            if was_ignored.load(Ordering::Relaxed) {
+                let mut ignored = Action::default();
+                ignored[0] = libc::SIG_IGN;
+                disposition(signal, &ignored, ptr::null_mut());
+            }
         }
         for fd in opened() {
             libc::close(fd);
@@ -396,7 +401,7 @@ impl Attributes {
         let mut new = Self(Box::new(MaybeUninit::uninit()));
         let attributes = new.0.as_mut_ptr();
         let mut defaults = MaybeUninit::<libc::sigset_t>::uninit();
-        let mut flags = libc::POSIX_SPAWN_SETSIGMASK;
+        let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
         // SAFETY: both structures are initialised before anything else uses them; the mask was.
         unsafe {
             numbered(libc::posix_spawnattr_init(attributes))?;
@@ -405,14 +410,19 @@ impl Attributes {
                 signals.before(),
             ))?;
             libc::sigemptyset(defaults.as_mut_ptr());
-            libc::sigaddset(defaults.as_mut_ptr(), libc::SIGPIPE);
             if !PIPE_IGNORED.load(Ordering::Relaxed) {
-                flags |= libc::POSIX_SPAWN_SETSIGDEF;
-                numbered(libc::posix_spawnattr_setsigdefault(
-                    attributes,
-                    defaults.as_ptr(),
-                ))?;
+                libc::sigaddset(defaults.as_mut_ptr(), libc::SIGPIPE);
             }
+            for (was_ignored, signal) in RESERVED_IGNORED.iter().zip(RESERVED) {
+                if !was_ignored.load(Ordering::Relaxed) {
+                    // `sigaddset` refuses these signals. The set is an array of words, one bit per signal from the first one on.
+                    *defaults.as_mut_ptr().cast::<u64>() |= 1 << (signal - 1);
+                }
+            }
+            numbered(libc::posix_spawnattr_setsigdefault(
+                attributes,
+                defaults.as_ptr(),
+            ))?;
             numbered(libc::posix_spawnattr_setflags(attributes, flags as i16))?;
         }
         Ok(new)

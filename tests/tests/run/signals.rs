@@ -36,6 +36,12 @@ pub const TESTS: &[Test] = &[
         children_ignored,
     ),
     (
+        "the_c_library_s_own_signals_are_ignored_or_not_as_before",
+        ALL,
+        &[Need::Command("cc")],
+        reserved,
+    ),
+    (
         "a_signal_the_program_does_not_handle_ends_both",
         QUICK,
         &[],
@@ -235,6 +241,27 @@ fn children_ignored() {
     }
     let missing = ignoring(&[foreread, "run", "--", "./missing"]);
     assert_eq!(missing.status.code(), Some(127));
+}
+
+fn reserved() {
+    let lab = Lab::new();
+    lab.data("data", 8);
+    lab.program("defaults", &[]);
+    let script = "grep SigIgn /proc/$$/status; cksum data";
+    let foreread = foreread();
+    let foreread = foreread.to_str().expect("a readable path");
+    let home = format!("XDG_DATA_HOME={}", lab.path("home").display());
+    // Ignored, as this process starts programs, and not.
+    for before in [&["env"], &["./defaults"]] {
+        let plain = lab.plain(&[before, &["sh", "-c", script][..]].concat());
+        let command = [
+            "env", &home, foreread, "run", "-q", "--", "sh", "-c", script,
+        ];
+        for _ in 0..2 {
+            let run = lab.plain(&[&before[..], &command].concat());
+            assert_eq!(text(&run.stdout), text(&plain.stdout), "{before:?}");
+        }
+    }
 }
 
 fn unhandled() {
