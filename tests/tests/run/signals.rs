@@ -234,8 +234,11 @@ fn children_ignored() {
     let plain = ignoring(&["sh", "-c", script]);
     let foreread = foreread();
     let foreread = foreread.to_str().expect("a readable path");
+    let home = format!("XDG_DATA_HOME={}", lab.path("home").display());
     for _ in 0..2 {
-        let run = ignoring(&[foreread, "run", "-q", "--", "sh", "-c", script]);
+        let run = ignoring(&[
+            "env", &home, foreread, "run", "-q", "--", "sh", "-c", script,
+        ]);
         assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
         assert_eq!(text(&run.stdout), text(&plain.stdout));
     }
