@@ -275,6 +275,28 @@ fn that_the_kernel_reads_a_file_no_further_is_said_once_and_only_where_it_does_n
     assert_eq!(said(Mode::Plain), 0);
 }
 
+/// A file is known as soon as it is opened, and MPI is asked for it later.
+#[test]
+fn the_place_of_a_file_that_mpi_is_asked_for_is_found_without_a_request() {
+    let asked_late = |decided| {
+        let mut rank = Rank::new(8 * PAGE, 4, decided);
+        rank.backend.add(FILE, rank.meta.clone());
+        let mut events = Vec::new();
+        rank.backend.poll(&mut events);
+        assert!(events.is_empty() && rank.collective.homes().is_empty());
+        rank.collective.ask(FILE);
+        rank
+    };
+    let mut decided = asked_late(Some(Mode::Collective));
+    decided.until(|event| matches!(event, Event::Unaided { file: FILE }));
+    let (mut tested, begun) = (asked_late(None), Instant::now());
+    while tested.collective.homes().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "it was not tested");
+        tested.backend.poll(&mut Vec::new());
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
 /// Two ranks of a host that read one file, each of which knows of the other's segment.
 fn two_ranks(size: u64) -> [Rank; 2] {
     let (one, mut two) = (Rank::collective(size, 64), Rank::collective(size, 64));

@@ -16,8 +16,8 @@ struct Inner {
     segment: Segment,
     /// The user's decision for all file systems, if there is one.
     decided: Option<Mode>,
-    /// Files that are accessed through MPI.
-    asked: Mutex<HashSet<FileId>>,
+    /// Files that are accessed through MPI; the latest one last.
+    asked: Mutex<(HashSet<FileId>, Vec<FileId>)>,
     /// The results for file systems, by their names.
     homes: Mutex<BTreeMap<String, Mode>>,
     /// True if no library can take pages from it.
@@ -38,11 +38,19 @@ impl Collective {
 
     /// Notes that this file is accessed through MPI: only reads through MPI use the cache.
     pub fn ask(&self, file: FileId) {
-        lock(&self.0.asked).insert(file);
+        let (asked, order) = &mut *lock(&self.0.asked);
+        if asked.insert(file) {
+            order.push(file);
+        }
+    }
+
+    /// The files that are accessed through MPI, without the first `known` ones.
+    pub(super) fn asked_after(&self, known: usize) -> Vec<FileId> {
+        lock(&self.0.asked).1[known..].to_vec()
     }
 
     pub(super) fn is_asked(&self, file: FileId) -> bool {
-        lock(&self.0.asked).contains(&file)
+        lock(&self.0.asked).0.contains(&file)
     }
 
     /// Ends filling: the program has no library that takes pages from the cache.

@@ -49,6 +49,9 @@ pub struct SharedCache {
     unaided: HashSet<FileId>,
     /// Files for the segment that the page-cache backend was told to prepare.
     prepared: HashSet<FileId>,
+    /// Number of files accessed through MPI whose place was looked for, or that wait for that until they are known.
+    asked: usize,
+    waiting: Vec<FileId>,
     filled: Arc<Mutex<Filled>>,
     fillers: Fillers,
     events: Receiver<Event>,
@@ -69,6 +72,8 @@ impl SharedCache {
             said: HashSet::new(),
             unaided: HashSet::new(),
             prepared: HashSet::new(),
+            asked: 0,
+            waiting: Vec::new(),
             filled,
             events,
             found,
@@ -124,6 +129,21 @@ impl SharedCache {
         if let Entry::Vacant(tried) = self.tried.entry(dev) {
             tried.insert(Vec::new());
             self.fillers.try_out(dev, file, page);
+        }
+    }
+
+    /// Looks for the place of the files that are accessed through MPI since the last call. A file that was known before the rank opened it
+    /// through MPI may never be requested before its place is known: sequential reads are left to the kernel until then.
+    fn place_asked(&mut self) {
+        let new = self.collective.asked_after(self.asked);
+        self.asked += new.len();
+        self.waiting.extend(new);
+        for file in std::mem::take(&mut self.waiting) {
+            if self.page_cache.device(file).is_none() {
+                self.waiting.push(file);
+            } else if let (None, dev) = self.home(file) {
+                self.try_out(dev, file, 0);
+            }
         }
     }
 
@@ -196,6 +216,7 @@ impl Backend for SharedCache {
     }
 
     fn poll(&mut self, events: &mut Vec<Event>) {
+        self.place_asked();
         while let Ok(found) = self.found.try_recv() {
             self.found(found);
         }
