@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 
 use foreread_plan::Rank;
 use foreread_plan::format::Reader;
-use foreread_tests::{Lab, Need, finish, foreread, start, text};
+use foreread_tests::{Lab, Need, foreread, text};
 
-use super::harness::{Mpi, lines};
+use super::harness::{Mpi, finish_launcher, lines};
 use super::{Needs, Test};
 use foreread_tests::suite::ALL;
 
@@ -107,7 +107,7 @@ impl Hosts {
                 .args(["--mca", "oob_tcp_if_include", "10.91.0.0/24"])
                 .args(["--mca", "btl_tcp_if_include", "10.91.0.0/24"]),
         };
-        finish(start(command.args(["-n", &ranks]).args(words)))
+        finish_launcher(command.args(["-n", &ranks]).args(words))
     }
 }
 
