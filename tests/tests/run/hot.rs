@@ -132,9 +132,10 @@ fn dropped() {
             lab.cold(&names);
             let outcome = lab.run(&command);
             assert!(outcome.output.status.success(), "{outcome:?}");
-            // The interpreter's own files may be cold as well, if another process has emptied the page cache.
+            // A busy disk may hold the look-up of the record up; then the program is recorded again.
             let account = format!("{:?}", outcome.account);
-            assert!(account.contains("16.0 MiB left alone"), "{outcome:?}");
+            check!(account.contains("16.0 MiB left alone"), "{outcome:?}");
+            // The interpreter's own files may be cold as well, if another process has emptied the page cache.
             assert!(outcome.bytes("issued") < 16 << 20, "{outcome:?}");
         }
     }
