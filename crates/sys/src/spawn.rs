@@ -212,8 +212,8 @@ fn listener(environment: &mut [*mut c_char]) -> Option<Vec<u8>> {
 }
 
 /// Replaces this process, which must have no children left, by `program`, found as `execvp` finds it. `words` are its arguments, its name
-/// first. `variables` are added to the environment or replaced, as long as the kernel takes that much. `signals` are those that this process blocks; the program gets its original
-/// mask.
+/// first. `variables` are added to the environment or replaced, as long as the kernel takes that much. `signals` are those that this process
+/// blocks; the program gets its original mask.
 ///
 /// Returns only an error: the system's if the program cannot be found or started, or `EINVAL` for a word with a zero byte.
 pub fn replace(

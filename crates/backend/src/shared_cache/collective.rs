@@ -16,7 +16,7 @@ struct Inner {
     segment: Segment,
     /// The user's decision for all file systems, if there is one.
     decided: Option<Mode>,
-    /// Files that are accessed through MPI; the latest one last.
+    /// Files that are accessed through MPI, as a set and in the order in which they were first accessed.
     asked: Mutex<(HashSet<FileId>, Vec<FileId>)>,
     /// The results for file systems, by their names.
     homes: Mutex<BTreeMap<String, Mode>>,

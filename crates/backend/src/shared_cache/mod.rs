@@ -49,8 +49,9 @@ pub struct SharedCache {
     unaided: HashSet<FileId>,
     /// Files for the segment that the page-cache backend was told to prepare.
     prepared: HashSet<FileId>,
-    /// Number of files accessed through MPI whose place was looked for, or that wait for that until they are known.
+    /// Number of files accessed through MPI that this backend has heard of.
     asked: usize,
+    /// Those of them whose place is still to be looked for, because they are not known yet.
     waiting: Vec<FileId>,
     filled: Arc<Mutex<Filled>>,
     fillers: Fillers,
